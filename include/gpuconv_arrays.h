@@ -126,8 +126,8 @@ typedef struct gpuconv_rows {
     int64_t stride;           /**< elements from one row to the next. 0 in an array that is read: every row is the same.
                                    On a GPU 0 or more. Rows that are written may not overlap */
     int64_t step;             /**< elements from one frame to the next. 1: contiguous, and fastest. Negative: backwards
-                                   from `data`. 0 in an array that is read: one sample for all frames. On a GPU only 1
-                                   */
+                                   from `data`. 0 in an array that is read: one sample for all frames. On a GPU
+                                   between -2^29 and 2^29 */
     const int64_t *starts;    /**< first element of every row, instead of stride; or NULL */
     const int64_t *lengths;   /**< frames of every row; or NULL */
 } gpuconv_rows;

@@ -121,7 +121,7 @@ class Plan(NamedTuple):
     """How an engine convolves."""
 
     backend: str  #: "cpu", "cuda"
-    algorithm: str  #: "direct", "overlap-save", "partitioned", "matrix"; on a GPU also "overlap-save in three kernels"
+    algorithm: str  #: "direct", "overlap-save", "partitioned", "matrix"
     device: str  #: name of the processor or GPU
     threads: int  #: of the CPU
     reason: str  #: one sentence on the choice

@@ -51,15 +51,18 @@ static void *upload(const void *from, size_t bytes) {
     return to;
 }
 
-/* Fills start, length and elements. */
+/* Fills start, length and elements. Where the step is negative, frame 0 of a row is its last element. */
 static void lay_out(oracle_random *random, rows_array *a, rows_kind kind, int64_t pad) {
-    const int64_t rows = a->array.rows, frames = a->array.frames;
-    a->array.stride = rows == 1 ? frames : frames + 1 + oracle_below(random, 5);
+    const int64_t rows = a->array.rows, frames = a->array.frames, step = llabs(a->array.step);
+    const int64_t whole = (frames - 1) * step + 1;
+    a->array.stride = rows == 1 ? whole : whole + 1 + oracle_below(random, 5);
     a->elements = pad;
     for (int64_t i = 0; i < rows; i++) {
         a->length[i] = kind == ROWS_PLAIN ? frames : 1 + oracle_below(random, frames);
-        a->start[i] = kind == ROWS_PACKED ? a->elements - pad : i * a->array.stride;
-        a->elements = pad + a->start[i] + (kind == ROWS_PACKED ? a->length[i] : frames);
+        const int64_t used = kind == ROWS_PACKED ? (a->length[i] - 1) * step + 1 : whole;
+        const int64_t begin = kind == ROWS_PACKED ? a->elements - pad : i * a->array.stride;
+        a->start[i] = begin + (a->array.step < 0 ? used - 1 : 0);
+        a->elements = pad + begin + used;
     }
     if (kind != ROWS_PLAIN) {
         a->array.lengths = a->device_lengths = upload(a->length, (size_t)rows * sizeof *a->length);
@@ -70,10 +73,15 @@ static void lay_out(oracle_random *random, rows_array *a, rows_kind kind, int64_
         a->start[i] += pad;
 }
 
-rows_array rows_new(oracle_random *random, gpuconv_sample_type type, int64_t rows, int64_t frames, rows_kind kind,
-                    int64_t pad) {
+/* Returns the byte of a frame in `data`, the bytes of the array. */
+static unsigned char *frame_in(const rows_array *a, unsigned char *data, int64_t row, int64_t n) {
+    return data + (size_t)(a->start[row] + n * a->array.step) * sample_bytes(a->array.type);
+}
+
+rows_array rows_new(oracle_random *random, gpuconv_sample_type type, int64_t rows, int64_t frames, int64_t step,
+                    rows_kind kind, int64_t pad) {
     const size_t each = sample_bytes(type);
-    rows_array a = {.array = {.type = type, .rows = rows, .frames = frames, .step = 1}};
+    rows_array a = {.array = {.type = type, .rows = rows, .frames = frames, .step = step}};
     a.value = calloc((size_t)(rows * frames), sizeof *a.value);
     a.start = calloc((size_t)rows, sizeof *a.start);
     a.length = calloc((size_t)rows, sizeof *a.length);
@@ -86,10 +94,10 @@ rows_array rows_new(oracle_random *random, gpuconv_sample_type type, int64_t row
         for (int64_t n = 0; n < a.length[i]; n++) {
             a.value[i * frames + n] = type == GPUCONV_SAMPLE_F32 ? (double)oracle_uniform(random)
                                                                  : (double)(oracle_below(random, 257) - 128) / 128;
-            encode(type, a.value[i * frames + n], a.before + (size_t)(a.start[i] + n) * each);
+            encode(type, a.value[i * frames + n], frame_in(&a, a.before, i, n));
         }
     a.device_data = upload(a.before, (size_t)a.elements * each);
-    a.array.data = (unsigned char *)a.device_data + (size_t)pad * each;
+    a.array.data = (unsigned char *)a.device_data + (size_t)(a.array.starts ? pad : a.start[0]) * each;
     return a;
 }
 
@@ -109,8 +117,8 @@ double *rows_read(const rows_array *a, bool accumulate, const char *what) {
     for (int64_t i = 0; i < rows; i++) {
         const int64_t written = a->array.starts || accumulate ? a->length[i] : frames;
         for (int64_t n = 0; n < written; n++) {
-            value[i * frames + n] = decode(a->array.type, now + (size_t)(a->start[i] + n) * each);
-            memcpy(now + (size_t)(a->start[i] + n) * each, a->before + (size_t)(a->start[i] + n) * each, each);
+            value[i * frames + n] = decode(a->array.type, frame_in(a, now, i, n));
+            memcpy(frame_in(a, now, i, n), frame_in(a, a->before, i, n), each);
         }
     }
     CHECK(memcmp(now, a->before, bytes) == 0, "%s: wrote outside its rows", what);

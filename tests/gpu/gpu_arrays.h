@@ -11,16 +11,17 @@ typedef enum rows_kind { ROWS_PLAIN, ROWS_RAGGED, ROWS_PACKED, ROWS_KINDS } rows
 typedef struct rows_array {
     gpuconv_rows array;
     double *value;   /* rows x frames; 0 behind a row's length */
-    int64_t *start;  /* of every row, in elements */
+    int64_t *start;  /* frame 0 of every row, in elements */
     int64_t *length; /* of every row */
     int64_t elements;
     void *device_data, *device_starts, *device_lengths;
     unsigned char *before; /* the bytes that were uploaded */
 } rows_array;
 
-/* Makes an array of random values that its type represents exactly. pad: elements before the first row. */
-rows_array rows_new(oracle_random *random, gpuconv_sample_type type, int64_t rows, int64_t frames, rows_kind kind,
-                    int64_t pad);
+/* Makes an array of random values that its type represents exactly. pad: elements before the first row. step: from
+ * frame to frame, not 0. */
+rows_array rows_new(oracle_random *random, gpuconv_sample_type type, int64_t rows, int64_t frames, int64_t step,
+                    rows_kind kind, int64_t pad);
 
 /* Fills all of the rows with NaN on the device. */
 void rows_poison(rows_array *a);

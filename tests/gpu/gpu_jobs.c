@@ -5,8 +5,6 @@
  */
 #include "gpu_jobs.h"
 
-#include "libgpuconv/cuda/job.h"
-
 #include <math.h>
 
 bool jobs_quick;
@@ -84,9 +82,11 @@ static double compare(trial *t, const char *what) {
 void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     *t = (trial){.random = {seed}, .job = gpuconv_arrays_job_default(), .frames_checked = 24};
     oracle_random *r = &t->random;
-    t->signal = rows_new(r, s->type[0], s->rows, s->frames, s->kind[0], oracle_below(r, 4));
-    t->response = rows_new(r, s->type[1], s->responses, s->taps, s->kind[1], oracle_below(r, 4));
-    t->output = rows_new(r, s->type[2], s->rows, s->output_frames, s->kind[2], oracle_below(r, 4));
+    const int64_t rows[] = {s->rows, s->responses, s->rows}, frames[] = {s->frames, s->taps, s->output_frames};
+    rows_array *const arrays[] = {&t->signal, &t->response, &t->output};
+    for (int i = 0; i < 3; i++)
+        *arrays[i] =
+            rows_new(r, s->type[i], rows[i], frames[i], s->step[i] ? s->step[i] : 1, s->kind[i], oracle_below(r, 4));
     t->job.operation = s->operation;
     t->job.signal = t->signal.array;
     t->job.response = t->response.array;
@@ -118,19 +118,17 @@ void trial_free(trial *t) {
     free(t->gain);
 }
 
-double trial_run(trial *t, const gc_job_transform *only, const char *what) {
-    gc_job_shape shape;
-    gc_job_plan plan;
+double trial_run(trial *t, const char *what) {
+    size_t bytes = 0;
     gpuconv_error error = {0};
     void *workspace = NULL;
-    CHECK(!gc_job_prepare(inside(), &t->job, only, &shape, &plan, &error), "%s: %s", what, error.message);
-    CHECK(cudaMalloc(&workspace, (size_t)plan.bytes + 256) == cudaSuccess, "%s: no workspace", what);
-    CHECK(cudaMemset(workspace, 0xff, (size_t)plan.bytes + 256) == cudaSuccess, "no memset");
+    CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t->job, &bytes, &error), "%s: %s", what, error.message);
+    CHECK(cudaMalloc(&workspace, bytes + 256) == cudaSuccess, "%s: no workspace", what);
+    CHECK(cudaMemset(workspace, 0xff, bytes + 256) == cudaSuccess, "no memset");
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
     CHECK(cudaDeviceSynchronize() == cudaSuccess, "%s: no synchronisation", what);
-    CHECK(!gc_job_run_with(inside(), &t->job, only, workspace, (size_t)plan.bytes, stream, &error), "%s: %s", what,
-          error.message);
+    CHECK(!gpuconv_arrays_run(jobs_cuda, &t->job, workspace, bytes, stream, &error), "%s: %s", what, error.message);
     const cudaError_t err = cudaStreamSynchronize(stream);
     CHECK(!err, "%s: %s", what, cudaGetErrorString(err));
     cudaStreamDestroy(stream);
@@ -140,6 +138,8 @@ double trial_run(trial *t, const gc_job_transform *only, const char *what) {
 
 /* Returns a random shape whose responses fit a transform of `points`: few frames and taps beyond what a segment has. */
 static trial_shape random_shape(oracle_random *r, int operation, int64_t points, int64_t taps) {
+    static const int64_t steps[] = {1, 2, 3, -1}; /* of arrays that are written: not -1 */
+    const int written = operation == GPUCONV_ARRAYS_CONVOLVE ? 2 : operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? 0 : 1;
     trial_shape s = {.operation = (gpuconv_arrays_operation)operation};
     s.rows = 1 + oracle_below(r, 7);
     s.group = 1 + oracle_below(r, 3);
@@ -150,31 +150,37 @@ static trial_shape random_shape(oracle_random *r, int operation, int64_t points,
     s.offset = oracle_below(r, s.taps + 200) - 100;
     s.accumulate = oracle_below(r, 3) == 0;
     s.gain = oracle_below(r, 2) == 0;
+    const bool stepped = oracle_below(r, 2);
     for (int i = 0; i < 3; i++) {
         s.type[i] = (gpuconv_sample_type)(oracle_below(r, 2) ? 0 : oracle_below(r, 3));
         s.kind[i] = (rows_kind)oracle_below(r, ROWS_KINDS);
+        s.step[i] = steps[stepped ? oracle_below(r, i == written ? 3 : 4) : 0];
     }
     return s;
 }
 
-static double run_random(oracle_random *r, int operation, gc_job_transform only, int64_t points, int64_t taps) {
-    static const char *const names[] = {"convolve", "gradient by the signal", "gradient by the response"},
-                             *const kinds[] = {"3pass", "chip", "direct"};
+/* Runs a random job by one algorithm with transforms of `size` points. points: as of random_shape. */
+static double run_by(oracle_random *r, int operation, const gc_cuda_rows *only, int64_t size, int64_t points,
+                     int64_t taps) {
+    static const char *const names[] = {"convolve", "gradient by the signal", "gradient by the response"};
     const trial_shape s = random_shape(r, operation, points, taps);
     trial t;
     char what[480];
-    if (!gc_job_transform_fits(&inside()->figures, only))
+    if (gc_rows_size(only, &inside()->figures, 2 * size) < 0)
         return -HUGE_VAL; /* a device with less shared memory, or GPUCONV_CUDA_LIMITS */
     snprintf(
         what, sizeof what,
         "%s, %s %lld points, %lld rows of %lld (group %lld) x %lld responses of %lld -> %lld from %lld, types %d %d %d, "
-        "kinds %d %d %d%s%s",
-        names[operation], kinds[only.kind], (long long)points, (long long)s.rows, (long long)s.frames,
-        (long long)s.group, (long long)s.responses, (long long)s.taps, (long long)s.output_frames, (long long)s.offset,
-        s.type[0], s.type[1], s.type[2], s.kind[0], s.kind[1], s.kind[2], s.accumulate ? ", add" : "",
-        s.gain ? ", gain" : "");
+        "kinds %d %d %d, steps %lld %lld %lld%s%s",
+        names[operation], only->row.name, (long long)size, (long long)s.rows, (long long)s.frames, (long long)s.group,
+        (long long)s.responses, (long long)s.taps, (long long)s.output_frames, (long long)s.offset, s.type[0],
+        s.type[1], s.type[2], s.kind[0], s.kind[1], s.kind[2], (long long)s.step[0], (long long)s.step[1],
+        (long long)s.step[2], s.accumulate ? ", add" : "", s.gain ? ", gain" : "");
     trial_init(&t, oracle_bits(r), &s);
-    const double error = trial_run(&t, &only, what);
+    inside()->only = &only->row;
+    inside()->only_points = 2 * size;
+    const double error = trial_run(&t, what);
+    inside()->only = NULL;
     const bool floats = trial_written(&t)->array.type == GPUCONV_SAMPLE_F32;
     trial_free(&t);
     return floats ? error : -HUGE_VAL;
@@ -188,10 +194,10 @@ static void test_every_operation_on_the_chip_agrees_with_the_oracle(void **state
         const int64_t points = gck_chip_query(size).points;
         for (int operation = 0; operation < 3; operation++)
             for (int i = 0; i < (jobs_quick ? 1 : 8); i++)
-                worst = fmax(worst, run_random(&random, operation, (gc_job_transform){GC_JOB_CHIP, size}, points,
-                                               i == 0   ? points + points / 2
-                                               : i == 1 ? 1
-                                                        : 0));
+                worst = fmax(worst, run_by(&random, operation, &gc_rows_chip, points, points,
+                                           i == 0   ? points + points / 2
+                                           : i == 1 ? 1
+                                                    : 0));
     }
     print_message("on the chip: %.1f dB at worst\n", worst);
 }
@@ -208,8 +214,7 @@ static void test_every_operation_by_direct_sums_agrees_with_the_oracle(void **st
         for (int i = 0; i < COUNT(taps); i += jobs_quick ? 4 : 1) {
             const int other = processors[(i + operation) % COUNT(processors)];
             inside()->figures.multiprocessors = other ? other : before;
-            worst = fmax(worst, run_random(&random, operation, (gc_job_transform){GC_JOB_DIRECT, 0},
-                                           i % 2 ? 1000 : 4000, taps[i]));
+            worst = fmax(worst, run_by(&random, operation, &gc_rows_direct, 0, i % 2 ? 1000 : 4000, taps[i]));
         }
     inside()->figures.multiprocessors = before;
     print_message("direct sums: %.1f dB at worst\n", worst);
@@ -223,11 +228,11 @@ static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **
         const int64_t points = gck_3pass_query(size).points;
         for (int operation = 0; operation < 3 && !(jobs_quick && size > 1); operation++)
             for (int i = 0; i < (size > 2 || jobs_quick ? 1 : 4); i++)
-                worst = fmax(worst, run_random(&random, operation, (gc_job_transform){GC_JOB_3PASS, size},
-                                               size > 2 ? points / 8 : points,
-                                               size > 2 ? 3000
-                                               : i == 1 ? 2 * points + 77
-                                                        : 0));
+                worst =
+                    fmax(worst, run_by(&random, operation, &gc_rows_three_pass, points, size > 2 ? points / 8 : points,
+                                       size > 2 ? 3000
+                                       : i == 1 ? 2 * points + 77
+                                                : 0));
     }
     print_message("three kernels: %.1f dB at worst\n", worst);
 }
@@ -239,7 +244,7 @@ static void test_jobs_in_many_chunks_agree_with_the_oracle(void **state) {
     const int64_t before = inside()->figures.workspace;
     for (int i = 0; i < (jobs_quick ? 3 : 18); i++) {
         inside()->figures.workspace = (int64_t)(1 + oracle_below(&random, 12)) << 17;
-        run_random(&random, i % 3, (gc_job_transform){GC_JOB_3PASS, 0}, 16384, i % 4 == 0 ? 40000 : 0);
+        run_by(&random, i % 3, &gc_rows_three_pass, 16384, 16384, i % 4 == 0 ? 40000 : 0);
     }
     inside()->figures.workspace = before;
 }
@@ -258,7 +263,7 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
             trial_shape s = random_shape(&random, i % 3, 4096, taps[i / 3]);
             trial t;
             trial_init(&t, oracle_bits(&random), &s);
-            trial_run(&t, NULL, "the plan's choice");
+            trial_run(&t, "the plan's choice");
             trial_free(&t);
         }
     }

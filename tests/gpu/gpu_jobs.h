@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "gpu_arrays.h"
-#include "libgpuconv/cuda/job_plan.h"
+#include "libgpuconv/cuda/cuda_arrays.h"
 
 typedef struct trial_shape {
     gpuconv_arrays_operation operation;
@@ -12,6 +12,7 @@ typedef struct trial_shape {
     bool accumulate, gain;
     gpuconv_sample_type type[3]; /* signal, response, output */
     rows_kind kind[3];
+    int64_t step[3]; /* 0: 1 */
 } trial_shape;
 
 typedef struct trial {
@@ -28,9 +29,9 @@ extern gpuconv_arrays *jobs_cuda;
 
 void trial_init(trial *t, uint64_t seed, const trial_shape *shape);
 
-/* Runs the job by a transform (NULL: any) on a stream of its own, in a workspace full of NaN, and compares what it
- * wrote. Returns the error in dB. */
-double trial_run(trial *t, const gc_job_transform *only, const char *what);
+/* Runs the job on a stream of its own, in a workspace full of NaN, and compares what it wrote. Returns the error in dB.
+ */
+double trial_run(trial *t, const char *what);
 
 /* Returns the array that the job writes. */
 rows_array *trial_written(trial *t);

@@ -2,7 +2,6 @@
 #include "gpu_jobs.h"
 
 #include "harness.h"
-#include "libgpuconv/cuda/job.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -33,7 +32,7 @@ void test_prepared_responses_agree_with_the_oracle(void **state) {
         CHECK(!gpuconv_responses_new(jobs_cuda, &t.job.response, s.frames, NULL, &kept, &error), "%s", error.message);
         t.job.prepared = kept;
         t.job.response = (gpuconv_rows){0};
-        trial_run(&t, NULL, "prepared");
+        trial_run(&t, "prepared");
         CHECK(gpuconv_responses_bytes(kept) >= 8 * s.responses * s.taps / 2, "too few bytes");
         gpuconv_responses_free(kept);
         trial_free(&t);
@@ -89,7 +88,7 @@ void test_updated_responses_agree_with_the_oracle(void **state) {
               "%s", error.message);
         t.job.prepared = kept;
         t.job.response = (gpuconv_rows){0};
-        trial_run(&t, NULL, "updated");
+        trial_run(&t, "updated");
         gpuconv_responses_free(kept);
         trial_free(&t);
         trial_free(&old);
@@ -255,7 +254,7 @@ void test_threads_and_streams_give_the_same_bytes(void **state) {
         trial alone;
         worker w[2] = {{.failed = false}, {.failed = false}};
         trial_init(&alone, 500, &s);
-        trial_run(&alone, NULL, "alone");
+        trial_run(&alone, "alone");
         for (int k = 0; k < 2; k++) {
             trial_init(&w[k].trial, 500, &s);
             CHECK(pthread_create(&w[k].thread, NULL, work, &w[k]) == 0, "no thread");

@@ -6,7 +6,7 @@
  * picks the rows whose label contains it.
  */
 #include "libgpuconv/core/clock.h"
-#include "libgpuconv/cuda/job.h"
+#include "libgpuconv/cuda/cuda_arrays.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -104,7 +104,7 @@ static gpuconv_rows make(bench *b, const float *host, int64_t count, int64_t fra
     for (int64_t i = 0; i < count; i++) {
         const gck_rows from = {
             .data = staging + i % 1024, .frames = frames, .stride = frames, .step = 1, .sample = GCK_F32};
-        gck_rows to = gc_job_rows(&a);
+        gck_rows to = gc_cuda_kernel_rows(&a);
         to.data = (char *)a.data + i * frames * each;
         require(gck_move(&from, &to, 1, frames, NULL) == cudaSuccess, "", "no move");
     }
@@ -177,7 +177,7 @@ static double check(const bench *b, int operation) {
         const int64_t i = (state >> 8) % a->rows, n = (int64_t)(state >> 3) * 13 % a->frames;
         float got = 0;
         const gpuconv_rows one = {.data = b->workspace};
-        gck_rows from = gc_job_rows(a), to = gc_job_rows(&one);
+        gck_rows from = gc_cuda_kernel_rows(a), to = gc_cuda_kernel_rows(&one);
         from.data = (char *)a->data + (i * a->stride + n) * gc_job_sample_bytes(a->type);
         require(gck_move(&from, &to, 1, 1, b->stream) == cudaSuccess, b->row->label, "no move");
         require(cudaMemcpyAsync(&got, b->workspace, 4, cudaMemcpyDeviceToHost, b->stream) == cudaSuccess, "",
@@ -195,11 +195,10 @@ static double bound_of(const row *r) {
     return r->type == GPUCONV_SAMPLE_F32 ? -115 : -48;
 }
 
-static void run(bench *b, int set, const gc_job_transform *only, int first, int last) {
+static void run(bench *b, int set, int first, int last) {
     gpuconv_error error = {0};
     for (int operation = first; operation <= last; operation++)
-        require(!gc_job_run_with((const gc_cuda_arrays *)b->cuda, &b->job[set][operation], only, b->workspace, b->bytes,
-                                 b->stream, &error),
+        require(!gpuconv_arrays_run(b->cuda, &b->job[set][operation], b->workspace, b->bytes, b->stream, &error),
                 b->row->label, error.message);
 }
 
@@ -209,7 +208,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* Returns the median milliseconds of a call; *spread: of the rows; *cpu: microseconds of the calling thread. */
-static double measure(bench *b, const gc_job_transform *only, int first, int last, double *spread, double *cpu) {
+static double measure(bench *b, int first, int last, double *spread, double *cpu) {
     double ms[RUNS], host[RUNS];
     cudaEvent_t begin, end;
     require(cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess, "", "no event");
@@ -218,7 +217,7 @@ static double measure(bench *b, const gc_job_transform *only, int first, int las
         cudaEventRecord(begin, b->stream);
         const double start = gc_now();
         for (int c = 0; c < CALLS; c++)
-            run(b, c % SETS, only, first, last);
+            run(b, c % SETS, first, last);
         const double issued = gc_now() - start;
         cudaEventRecord(end, b->stream);
         const cudaError_t err = cudaStreamSynchronize(b->stream);
@@ -238,16 +237,16 @@ static double measure(bench *b, const gc_job_transform *only, int first, int las
     return ms[RUNS / 2];
 }
 
-static const char *text_of(gc_job_transform t, int64_t points, char *text) {
-    if (t.kind == GC_JOB_DIRECT)
+static const char *text_of(const gc_rows_plan *p, char *text) {
+    if (p->algorithm == &gc_rows_direct)
         snprintf(text, 40, "direct");
     else
-        snprintf(text, 40, "%s %lld", t.kind == GC_JOB_CHIP ? "chip" : "3pass", (long long)(2 * points));
+        snprintf(text, 40, "%s %lld", p->algorithm == &gc_rows_chip ? "chip" : "3pass", (long long)(2 * p->points));
     return text;
 }
 
 /* Returns the median microseconds of a call in a graph of CALLS calls: without the time of the calling thread. */
-static double measure_graph(bench *b, const gc_job_transform *only, int operation) {
+static double measure_graph(bench *b, int operation) {
     double us[RUNS];
     cudaEvent_t begin, end;
     cudaGraph_t graph;
@@ -255,7 +254,7 @@ static double measure_graph(bench *b, const gc_job_transform *only, int operatio
     require(cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess, "", "no event");
     require(cudaStreamBeginCapture(b->stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "", "no capture");
     for (int c = 0; c < CALLS; c++)
-        run(b, c % SETS, only, operation, operation);
+        run(b, c % SETS, operation, operation);
     require(cudaStreamEndCapture(b->stream, &graph) == cudaSuccess, "", "the capture failed");
     require(cudaGraphInstantiate(&instance, graph, 0) == cudaSuccess, "", "no instance");
     for (int r = -1; r < RUNS; r++) {
@@ -278,48 +277,52 @@ static double measure_graph(bench *b, const gc_job_transform *only, int operatio
 }
 
 /* Fills what a job writes with NaN, runs it, and returns the error in dB. */
-static double check_poisoned(bench *b, const gc_job_transform *only, int operation) {
+static double check_poisoned(bench *b, int operation) {
     const gpuconv_rows *a = gc_job_written(&b->job[0][operation]);
     const size_t bytes = (size_t)(a->rows * a->stride * gc_job_sample_bytes(a->type));
     require(cudaMemsetAsync(a->data, 0xff, bytes, b->stream) == cudaSuccess, b->row->label, "no memset");
-    run(b, 0, only, operation, operation);
+    run(b, 0, operation, operation);
     return check(b, operation);
 }
 
-/* Times one operation by one transform, with chunks of `bytes`. */
-static void try_one(bench *b, int operation, gc_job_transform t, int64_t bytes) {
-    gc_job_shape shape;
-    gc_job_plan plan = {0}, choice = {0};
+/* Times one operation by one algorithm, with transforms of `points` points and chunks of `bytes`. */
+static void try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t points, int64_t bytes) {
+    gc_cuda_call call, choice;
     double spread, cpu;
     char text[40];
-    const int64_t before = ((gc_cuda_arrays *)b->cuda)->figures.workspace;
-    if (gc_job_prepare((const gc_cuda_arrays *)b->cuda, &b->job[0][operation], NULL, &shape, &choice, NULL))
+    gc_cuda_arrays *cuda = (gc_cuda_arrays *)b->cuda;
+    const int64_t before = cuda->figures.workspace;
+    if (gc_cuda_prepare(cuda, &b->job[0][operation], &choice, NULL))
         return;
-    ((gc_cuda_arrays *)b->cuda)->figures.workspace = bytes;
-    if (!gc_job_prepare((const gc_cuda_arrays *)b->cuda, &b->job[0][operation], &t, &shape, &plan, NULL) &&
-        plan.seconds > 0 && plan.seconds < 1.7 * choice.seconds + 10e-6 && (size_t)plan.bytes <= b->bytes) {
-        const double error = check_poisoned(b, &t, operation), us = measure_graph(b, &t, operation);
-        const double ms = measure(b, &t, operation, operation, &spread, &cpu);
+    cuda->figures.workspace = bytes;
+    cuda->only = &only->row;
+    cuda->only_points = points;
+    const gc_rows_plan *p = &call.plan;
+    if (!gc_cuda_prepare(cuda, &b->job[0][operation], &call, NULL) && p->seconds > 0 &&
+        p->seconds < 1.7 * choice.plan.seconds + 10e-6 && (size_t)p->bytes <= b->bytes) {
+        const double error = check_poisoned(b, operation), us = measure_graph(b, operation);
+        const double ms = measure(b, operation, operation, &spread, &cpu);
         printf("    %d %-16s %9.4f ms  in a graph %8.2f us  predicted %9.4f ms  %7.1f dB  %lld segments, %lld splits, "
                "%lld blocks, %lld MB\n",
-               operation, text_of(t, plan.points, text), ms, us, plan.seconds * 1e3, error, (long long)plan.segments,
-               (long long)plan.splits, (long long)plan.blocks, (long long)bytes >> 20);
+               operation, text_of(p, text), ms, us, p->seconds * 1e3, error, (long long)p->segments,
+               (long long)p->splits, (long long)p->blocks, (long long)bytes >> 20);
         require(error <= bound_of(b->row), b->row->label, "the samples are wrong");
     }
-    ((gc_cuda_arrays *)b->cuda)->figures.workspace = before;
+    cuda->figures.workspace = before;
+    cuda->only = NULL;
 }
 
-/* Times every transform that may be worth it, operation by operation, those in three kernels with three chunks. */
+/* Times every size that may be worth it, operation by operation, those in three kernels with three chunks. */
 static void try_all(bench *b, int operations) {
-    for (int operation = 0; operation < operations; operation++)
-        for (int i = 0; i < GCK_CHIP_SIZES + GCK_3PASS_SIZES + 1 && !b->row->kept; i++) {
-            const gc_job_transform t = i < GCK_CHIP_SIZES ? (gc_job_transform){GC_JOB_CHIP, i}
-                                       : i < GCK_CHIP_SIZES + GCK_3PASS_SIZES
-                                           ? (gc_job_transform){GC_JOB_3PASS, i - GCK_CHIP_SIZES}
-                                           : (gc_job_transform){GC_JOB_DIRECT, 0};
-            for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= t.kind == GC_JOB_3PASS ? 3 : 256)
-                try_one(b, operation, t, bytes);
-        }
+    static const gc_cuda_rows *const algorithms[] = {&gc_rows_chip, &gc_rows_three_pass, &gc_rows_direct};
+    const gc_device *device = &((gc_cuda_arrays *)b->cuda)->figures;
+    for (int n = 0; n < 3 * operations && !b->row->kept; n++) {
+        const gc_cuda_rows *a = algorithms[n % 3];
+        for (int64_t points = a->row.least; points <= a->row.most; points += points ? points : 1)
+            for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= a == &gc_rows_three_pass ? 3 : 256)
+                if (gc_rows_size(a, device, points) >= 0)
+                    try_one(b, n / 3, a, points, bytes);
+    }
 }
 
 static json_t *run_row(gpuconv_arrays *cuda, const row *r, bool all) {
@@ -336,15 +339,14 @@ static json_t *run_row(gpuconv_arrays *cuda, const row *r, bool all) {
     require(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking) == cudaSuccess, "", "no stream");
     b.workspace = device_memory(&b, (int64_t)b.bytes);
     make_jobs(&b);
-    const double ms = measure(&b, NULL, 0, operations - 1, &spread, &cpu);
+    const double ms = measure(&b, 0, operations - 1, &spread, &cpu);
     for (int operation = 0; operation < operations; operation++) {
-        gc_job_shape shape;
-        gc_job_plan plan = {0};
+        gc_cuda_call call;
         const double off = check(&b, operation);
         worst = off <= worst ? worst : off;
-        if (!gc_job_prepare((const gc_cuda_arrays *)cuda, &b.job[0][operation], NULL, &shape, &plan, NULL))
+        if (!gc_cuda_prepare((const gc_cuda_arrays *)cuda, &b.job[0][operation], &call, NULL))
             snprintf(choice + strlen(choice), sizeof choice - strlen(choice), "%s%s", operation ? ", " : "",
-                     text_of(plan.transform, plan.points, text));
+                     text_of(&call.plan, text));
     }
     printf("%-66s %9.4f ms (+- %.4f)  %6.1f us of the CPU  %7.1f dB  %s\n", r->label, ms, spread / 2, cpu, worst,
            choice);

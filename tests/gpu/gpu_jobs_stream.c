@@ -5,7 +5,7 @@
 #include <math.h>
 
 typedef struct streaming {
-    int64_t channels, block, taps;
+    int64_t channels, block, taps, step; /* step: of the blocks */
     gpuconv_sample_type type;
     bool graph;
 } streaming;
@@ -35,9 +35,9 @@ static void check_streaming(const streaming *s) {
     const int64_t frames = BLOCKS * s->block, each = s->type == GPUCONV_SAMPLE_F32 ? 4 : 2;
     oracle_random random = {800};
     gpuconv_error error = {0};
-    rows_array x = rows_new(&random, s->type, s->channels, frames, ROWS_PLAIN, 1);
-    rows_array h = rows_new(&random, s->type, 2, s->taps, ROWS_PLAIN, 3);
-    rows_array b = rows_new(&random, s->type, s->channels, s->block, ROWS_PLAIN, 1);
+    rows_array x = rows_new(&random, s->type, s->channels, frames, s->step, ROWS_PLAIN, 1);
+    rows_array h = rows_new(&random, s->type, 2, s->taps, 1, ROWS_PLAIN, 3);
+    rows_array b = rows_new(&random, s->type, s->channels, s->block, s->step, ROWS_PLAIN, 1);
     gpuconv_streamer *streamer;
     cudaStream_t stream;
     cudaGraphExec_t instance = NULL;
@@ -48,9 +48,9 @@ static void check_streaming(const streaming *s) {
         if (k == BLOCKS)
             CHECK(!gpuconv_streamer_reset(streamer, stream, &error), "%s", error.message);
         CHECK(cudaMemcpy2DAsync(b.array.data, (size_t)(b.array.stride * each),
-                                (char *)x.array.data + k % BLOCKS * s->block * each, (size_t)(x.array.stride * each),
-                                (size_t)(s->block * each), (size_t)s->channels, cudaMemcpyDeviceToDevice,
-                                stream) == cudaSuccess,
+                                (char *)x.array.data + k % BLOCKS * s->block * s->step * each,
+                                (size_t)(x.array.stride * each), (size_t)(((s->block - 1) * s->step + 1) * each),
+                                (size_t)s->channels, cudaMemcpyDeviceToDevice, stream) == cudaSuccess,
               "no copy");
         step(s, streamer, &b.array, &b.array, stream, &instance);
     }
@@ -80,10 +80,11 @@ static void check_streaming(const streaming *s) {
 void test_streamers_agree_with_the_oracle(void **state) {
     (void)state;
     static const streaming all[] = {
-        {3, 64, 1, GPUCONV_SAMPLE_F32, false},     {1, 128, 1000, GPUCONV_SAMPLE_F32, false},
-        {5, 256, 5000, GPUCONV_SAMPLE_F16, false}, {3, 1024, 3000, GPUCONV_SAMPLE_BF16, true},
-        {3, 1000, 2500, GPUCONV_SAMPLE_F32, true}, {2, 1, 1, GPUCONV_SAMPLE_F32, false},
-        {4, 7000, 300, GPUCONV_SAMPLE_F16, false}, {2, 480, 30000, GPUCONV_SAMPLE_F32, false},
+        {3, 64, 1, 1, GPUCONV_SAMPLE_F32, false},     {1, 128, 1000, 2, GPUCONV_SAMPLE_F32, false},
+        {5, 256, 5000, 1, GPUCONV_SAMPLE_F16, false}, {3, 1024, 3000, 1, GPUCONV_SAMPLE_BF16, true},
+        {3, 1000, 2500, 3, GPUCONV_SAMPLE_F32, true}, {2, 1, 1, 1, GPUCONV_SAMPLE_F32, false},
+        {4, 7000, 300, 1, GPUCONV_SAMPLE_F16, false}, {2, 480, 30000, 1, GPUCONV_SAMPLE_F32, false},
+        {1, 128, 1000, 1, GPUCONV_SAMPLE_F32, false},
     };
     for (int i = 0; i < COUNT(all); i += jobs_quick ? 3 : 1)
         check_streaming(&all[i]);

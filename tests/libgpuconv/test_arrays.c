@@ -5,7 +5,7 @@
 #include "harness.h"
 
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/cpu/row_plan.h"
+#include "libgpuconv/cpu/rows.h"
 
 #include <math.h>
 
@@ -148,15 +148,14 @@ static void few_frames_of_a_long_result_match_the_oracle(void **state) {
     gpuconv_arrays *place = new_place(2);
     gc_costs costs = gc_costs_of_cpu("");
     for (int i = 0; i < COUNT(shapes); i++) {
-        gc_row_plan plan = {0};
+        gc_row_choice last = {0};
         const shape *s = &shapes[i];
-        const gc_row row = {.signal = {.frames = s->frames, .step = 1},
-                            .response = {.frames = s->taps, .step = 1},
-                            .output_frames = s->output,
-                            .output_step = 1,
-                            .offset = s->offset};
-        assert_int_equal(gc_row_plan_make(&costs, &row, &plan, NULL), GPUCONV_OK);
-        assert_int_equal(plan.method, GC_ROW_SUM);
+        gc_row row = {.signal = {.frames = s->frames, .step = 1},
+                      .taps = {.frames = s->taps, .step = 1},
+                      .output = {.frames = s->output, .step = 1},
+                      .offset = s->offset};
+        assert_int_equal(gc_row_plan(&costs, &row, &last, NULL), GPUCONV_OK);
+        assert_int_equal(row.method, GC_ROW_SUM);
         check_shape(place, s);
     }
     gpuconv_arrays_free(place);

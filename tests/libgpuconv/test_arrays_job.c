@@ -90,7 +90,7 @@ static void test_every_array_is_checked(void **state) {
             {"frames", "1099511627777", {.rows = 3, .frames = GC_JOB_FRAMES_MAX + 1, .stride = 10, .step = 1}},
             {"stride", "-1", {.rows = 3, .frames = 10, .stride = -1, .step = 1}},
             {"stride", "9223372036854775807", {.rows = 3, .frames = 10, .stride = INT64_MAX, .step = 1}},
-            {"step", "2", {.rows = 3, .frames = 4, .stride = 10, .step = 2}},
+            {"step", "536870912", {.rows = 3, .frames = 4, .stride = 10, .step = 1 << 29}},
             {"data", "NULL", {.rows = good.rows, .frames = good.frames, .stride = good.stride, .step = 1}},
             {"data",
              NULL,
@@ -125,8 +125,9 @@ static void test_rows_that_are_written_may_not_overlap(void **state) {
     refused(&job, "job.response.data", NULL);
 }
 
-/* On the CPU rows may be interleaved or backwards, and still may not overlap where they are written. */
-static void test_rows_of_the_cpu_have_steps(void **state) {
+/* Rows may be interleaved or backwards, and still may not overlap where they are written. The rows of a GPU follow one
+ * another forwards. */
+static void test_rows_have_steps(void **state) {
     (void)state;
     const gpuconv_arrays cpu = {NULL, -1};
     static const struct {
@@ -136,15 +137,16 @@ static void test_rows_of_the_cpu_have_steps(void **state) {
                  {12, 1, true, false}, {0, 1, true, false}, {13, 0, true, false},         {-1, -3, true, true},
                  {24, 2, true, false}, {25, 2, true, true}, {INT64_MAX, 1, false, false}, {1, INT64_MIN, false, false}};
     for (int i = 0; i < COUNT(cases); i++)
-        for (int written = 0; written < 2; written++) {
+        for (int n = 0; n < 4; n++) {
+            const bool written = n % 2, gpu = n / 2, legal = !gpu || cases[i].stride >= 0;
             gpuconv_arrays_job job = good_job();
             gc_job_shape shape;
             gpuconv_error error = {0};
             job.operation = written ? GPUCONV_ARRAYS_CONVOLVE : GPUCONV_ARRAYS_GRADIENT_SIGNAL;
             job.output.stride = cases[i].stride;
             job.output.step = cases[i].step;
-            const bool fits = gc_job_check(&cpu, &job, &shape, &error) == GPUCONV_OK;
-            CHECK(fits == (written ? cases[i].written : cases[i].read), "case %d: %s", i, error.message);
+            const bool fits = gc_job_check(gpu ? &place : &cpu, &job, &shape, &error) == GPUCONV_OK;
+            CHECK(fits == (legal && (written ? cases[i].written : cases[i].read)), "case %d: %s", i, error.message);
             CHECK(fits || strstr(error.message, "job.output.st"), "case %d: %s", i, error.message);
         }
 }
@@ -219,7 +221,7 @@ int main(void) {
         cmocka_unit_test(test_a_job_that_was_not_made_by_its_default_is_refused),
         cmocka_unit_test(test_every_array_is_checked),
         cmocka_unit_test(test_rows_that_are_written_may_not_overlap),
-        cmocka_unit_test(test_rows_of_the_cpu_have_steps),
+        cmocka_unit_test(test_rows_have_steps),
         cmocka_unit_test(test_shapes_must_fit),
         cmocka_unit_test(test_routes_fix_the_rows),
         cmocka_unit_test(test_without_a_gpu_the_status_says_so),

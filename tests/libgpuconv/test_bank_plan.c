@@ -68,7 +68,12 @@ static void the_plan_of_a_measured_bank_is_the_recorded_one(void **state) {
     (void)state;
     static const struct {
         int inputs, outputs, block;
-        gc_levels plan;
+        struct {
+            int count;
+            struct {
+                int64_t hop, first_tap, partitions;
+            } level[GC_LEVELS_MAX];
+        } plan;
     } cases[] = {
         {2, 0, 64, {4, {{64, 0, 4}, {256, 256, 3}, {1024, 1024, 7}, {8192, 8192, 11}}}},
         {8000, 0, 128, {4, {{128, 0, 4}, {512, 512, 3}, {2048, 2048, 3}, {8192, 8192, 11}}}},
@@ -82,7 +87,8 @@ static void the_plan_of_a_measured_bank_is_the_recorded_one(void **state) {
             CHECK(plan.level[l].hop == cases[k].plan.level[l].hop &&
                       plan.level[l].first_tap == cases[k].plan.level[l].first_tap &&
                       plan.level[l].partitions == cases[k].plan.level[l].partitions,
-                  "case %d, level %d: %d x %lld", k, l, plan.level[l].partitions, (long long)plan.level[l].hop);
+                  "case %d, level %d: %lld x %lld", k, l, (long long)plan.level[l].partitions,
+                  (long long)plan.level[l].hop);
     }
 }
 

@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "libgpuconv/cuda/cuda_algorithm.h"
-#include "libgpuconv/cuda/job_plan.h"
+#include "libgpuconv/cuda/cuda_arrays.h"
 
 static gc_device probed;
 
@@ -121,7 +121,7 @@ typedef struct rows_case {
     int64_t rows, frames, taps, shared;
     bool same, kept; /* as many frames out as in; by the spectra that are kept for such rows */
     gpuconv_arrays_operation operation;
-    gc_job_kind kind;
+    const gc_cuda_rows *algorithm;
     int64_t points; /* complex */
 } rows_case;
 
@@ -144,40 +144,40 @@ static void rows_of_an_h200_are_planned_as_recorded(void **state) {
     const gpuconv_arrays_operation by_signal = GPUCONV_ARRAYS_GRADIENT_SIGNAL,
                                    by_response = GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     const rows_case cases[] = {
-        {1024, 160000, 8000, 0, false, false, 0, GC_JOB_CHIP, 16384},
-        {1024, 160000, 8000, 0, false, false, by_signal, GC_JOB_CHIP, 16384},
-        {1024, 160000, 8000, 0, false, false, by_response, GC_JOB_CHIP, 16384},
-        {1024, 160000, 8000, 1024, false, true, 0, GC_JOB_CHIP, 16384},
-        {1024, 160000, 8000, 0, true, false, 0, GC_JOB_CHIP, 16384},
-        {64, 64000, 16000, 0, false, false, 0, GC_JOB_CHIP, 16384},
-        {64, 64000, 16000, 0, false, false, by_response, GC_JOB_CHIP, 16384},
-        {32, 480000, 96000, 0, false, false, 0, GC_JOB_3PASS, 131072},
-        {32, 480000, 96000, 0, false, false, by_signal, GC_JOB_3PASS, 131072},
-        {32, 480000, 96000, 0, false, false, by_response, GC_JOB_3PASS, 131072},
-        {8, 3600000, 48000, 0, false, false, 0, GC_JOB_3PASS, 131072},
-        {8, 3600000, 48000, 0, false, true, 0, GC_JOB_3PASS, 131072},
-        {2, 28800000, 72000, 0, false, true, 0, GC_JOB_3PASS, 262144},
-        {49152, 4096, 4096, -768, false, false, 0, GC_JOB_CHIP, 4096},
-        {49152, 4096, 4096, -768, false, false, by_signal, GC_JOB_CHIP, 4096},
-        {49152, 4096, 4096, -768, false, false, by_response, GC_JOB_CHIP, 4096},
-        {1, 16000, 2000, 0, false, false, 0, GC_JOB_DIRECT, 0},
-        {1, 16000, 2000, 0, false, false, by_response, GC_JOB_DIRECT, 0},
-        {16, 4096, 256, 0, false, false, by_signal, GC_JOB_DIRECT, 0},
-        {1, 64000, 2000, 0, false, false, 0, GC_JOB_DIRECT, 0},
+        {1024, 160000, 8000, 0, false, false, 0, &gc_rows_chip, 16384},
+        {1024, 160000, 8000, 0, false, false, by_signal, &gc_rows_chip, 16384},
+        {1024, 160000, 8000, 0, false, false, by_response, &gc_rows_chip, 16384},
+        {1024, 160000, 8000, 1024, false, true, 0, &gc_rows_chip, 16384},
+        {1024, 160000, 8000, 0, true, false, 0, &gc_rows_chip, 16384},
+        {64, 64000, 16000, 0, false, false, 0, &gc_rows_chip, 16384},
+        {64, 64000, 16000, 0, false, false, by_response, &gc_rows_chip, 16384},
+        {32, 480000, 96000, 0, false, false, 0, &gc_rows_three_pass, 131072},
+        {32, 480000, 96000, 0, false, false, by_signal, &gc_rows_three_pass, 131072},
+        {32, 480000, 96000, 0, false, false, by_response, &gc_rows_three_pass, 131072},
+        {8, 3600000, 48000, 0, false, false, 0, &gc_rows_three_pass, 131072},
+        {8, 3600000, 48000, 0, false, true, 0, &gc_rows_three_pass, 131072},
+        {2, 28800000, 72000, 0, false, true, 0, &gc_rows_three_pass, 262144},
+        {49152, 4096, 4096, -768, false, false, 0, &gc_rows_chip, 4096},
+        {49152, 4096, 4096, -768, false, false, by_signal, &gc_rows_chip, 4096},
+        {49152, 4096, 4096, -768, false, false, by_response, &gc_rows_chip, 4096},
+        {1, 16000, 2000, 0, false, false, 0, &gc_rows_direct, 0},
+        {1, 16000, 2000, 0, false, false, by_response, &gc_rows_direct, 0},
+        {16, 4096, 256, 0, false, false, by_signal, &gc_rows_direct, 0},
+        {1, 64000, 2000, 0, false, false, 0, &gc_rows_direct, 0},
     };
     const gc_costs costs = gc_costs_built_in(&h200);
     for (int i = 0; i < COUNT(cases); i++) {
         const rows_case *c = &cases[i];
         const gc_job_shape shape = shape_of(c);
-        gc_problem problem;
-        gc_job_plan plan, again;
-        gc_job_problem(&shape, c->kept, !c->kept, NULL, &problem);
-        gc_job_plan_make(&h200, &costs, &problem, &plan);
-        CHECK(plan.transform.kind == c->kind && plan.points == c->points && plan.seconds > 0,
-              "%lld x %lld * %lld, operation %d: kind %d of %lld points", (long long)c->rows, (long long)c->frames,
-              (long long)c->taps, (int)c->operation, (int)plan.transform.kind, (long long)plan.points);
+        const gc_problem problem = {.kind = GC_ROWS, .rows = shape, .spectra = c->kept, .samples = !c->kept};
+        gc_rows_plan plan, again;
+        gc_rows_plan_make(&h200, &costs, &problem, &plan);
+        CHECK(plan.algorithm == c->algorithm && plan.points == c->points && plan.seconds > 0,
+              "%lld x %lld * %lld, operation %d: %s of %lld points", (long long)c->rows, (long long)c->frames,
+              (long long)c->taps, (int)c->operation, plan.algorithm ? plan.algorithm->row.name : "none",
+              (long long)plan.points);
         for (int twice = 0; twice < 2; twice++) {
-            gc_job_plan_recall(&h200, &costs, &problem, &again);
+            gc_rows_plan_recall(&h200, &costs, &problem, &again);
             assert_memory_equal(&again, &plan, sizeof plan);
         }
     }
@@ -187,30 +187,35 @@ static void rows_of_an_h200_are_planned_as_recorded(void **state) {
 static void prepared_rows_keep_to_what_is_prepared(void **state) {
     (void)state;
     const rows_case small = {.rows = 1, .frames = 16000, .taps = 2000};
-    const gc_job_shape shape = shape_of(&small);
     const gc_costs costs = gc_costs_built_in(&h200);
-    const int sizes[] = {[GC_JOB_3PASS] = GCK_3PASS_SIZES, [GC_JOB_CHIP] = GCK_CHIP_SIZES, [GC_JOB_DIRECT] = 1};
-    for (int kind = 0; kind < COUNT(sizes); kind++)
-        for (int size = 0; size < sizes[kind]; size++) {
-            const gc_job_transform t = {(gc_job_kind)kind, size};
-            const int64_t points = kind == GC_JOB_3PASS  ? gck_3pass_query(size).points
-                                   : kind == GC_JOB_CHIP ? gck_chip_query(size).points
-                                                         : 0;
-            gc_problem problem;
-            gc_job_plan plan;
-            assert_int_equal(gc_job_points(t), points);
-            const bool fits = kind != GC_JOB_CHIP || 2000 <= points + points / 2;
+    const gc_cuda_rows *const algorithms[] = {&gc_rows_three_pass, &gc_rows_chip, &gc_rows_direct};
+    int sizes = 0;
+    for (int a = 0; a < COUNT(algorithms); a++)
+        for (int64_t points = algorithms[a]->row.least; points <= algorithms[a]->row.most;
+             points += points ? points : 1) {
+            const gc_cuda_rows *only = algorithms[a];
+            const bool chip = only == &gc_rows_chip, direct = only == &gc_rows_direct;
+            const int size = gc_rows_size(only, &h200, points);
+            gc_problem problem = {.kind = GC_ROWS, .rows = shape_of(&small), .only = &only->row, .only_points = points};
+            gc_rows_plan plan;
+            sizes += size >= 0;
+            CHECK(size < 0 || direct ||
+                      points == 2 * (chip ? gck_chip_query(size).points : gck_3pass_query(size).points),
+                  "algorithm %d, %lld points: size %d", a, (long long)points, size);
+            const bool fits = size >= 0 && (!chip || 2 * 2000 <= points + points / 2);
             for (int kept = 0; kept < 2; kept++) {
-                gc_job_problem(&shape, kept, !kept, &t, &problem);
-                gc_job_plan_make(&h200, &costs, &problem, &plan);
-                CHECK((plan.seconds > 0) == (fits && !(kept && kind == GC_JOB_DIRECT)), "kind %d, size %d", kind, size);
-                CHECK(!(plan.seconds > 0) || (plan.transform.kind == t.kind && plan.transform.size == size),
-                      "kind %d, size %d", kind, size);
+                problem.spectra = kept;
+                problem.samples = !kept;
+                gc_rows_plan_make(&h200, &costs, &problem, &plan);
+                CHECK((plan.seconds > 0) == (fits && !(kept && direct)), "algorithm %d, size %d", a, size);
+                CHECK(!(plan.seconds > 0) || (plan.algorithm == only && plan.size == size), "algorithm %d, size %d", a,
+                      size);
             }
-            gc_job_problem(&shape, true, true, &t, &problem); /* samples too: direct sums are faster */
-            gc_job_plan_make(&h200, &costs, &problem, &plan);
-            assert_int_equal(plan.transform.kind, GC_JOB_DIRECT);
+            problem.samples = true; /* direct sums are faster */
+            gc_rows_plan_make(&h200, &costs, &problem, &plan);
+            assert_ptr_equal(plan.algorithm, &gc_rows_direct);
         }
+    assert_int_equal(sizes, GCK_3PASS_SIZES + GCK_CHIP_SIZES + 1);
 }
 
 /* The kernels of long transforms count partitions and blocks of a chunk together. A chunk that was halved, because the

@@ -5,7 +5,7 @@
 #include "harness.h"
 
 #include "libgpuconv/realtime/realtime.h"
-#include "libgpuconv/realtime/stage_schedule.h"
+#include "libgpuconv/realtime/stage_convolver.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -52,6 +52,17 @@ static void calls_of_any_size_give_the_same_samples_as_the_engine(void **state) 
         }
 }
 
+/* Returns the plan of a convolver that is called with blocks of 64 frames. */
+static gc_choice plan_of(const gpuconv_ir *ir) {
+    gc_rt_convolver *convolver;
+    assert_int_equal(
+        gc_rt_convolver_new(ir, &(gc_rt_calls){64, 48000, 1}, &(gc_gpu_target){NULL, -1}, &convolver, NULL),
+        GPUCONV_OK);
+    const gc_choice plan = convolver->plan;
+    gc_rt_convolver_free(convolver);
+    return plan;
+}
+
 static void a_single_tap_at_every_partition_edge_delays_exactly(void **state) {
     (void)state;
     enum { TAPS = 90000, FRAMES = 100000 };
@@ -60,16 +71,15 @@ static void a_single_tap_at_every_partition_edge_delays_exactly(void **state) {
     memset(h.channel[0], 0, TAPS * sizeof(float));
     h.channel[0][TAPS - 1] = h.channel[0][0] = 1e-30f; /* keeps the length, and leaves no zeros to skip */
     gpuconv_ir *shape = harness_route(&h, 1);
-    gc_rt_schedule schedule;
-    gc_rt_schedule_make(shape, &(gc_rt_calls){64, 48000, 1}, &schedule);
-    CHECK(schedule.stages >= 2, "%d stages are too few to test partition edges", schedule.stages);
+    const gc_levels levels = plan_of(shape).levels;
+    CHECK(levels.count >= 3, "%d levels are too few to test partition edges", levels.count);
     int64_t edges[200];
     int count = 0;
-    edges[count++] = schedule.head;
-    for (int i = 0; i < schedule.stages; i++)
-        for (int64_t p = 1; p <= schedule.stage[i].partitions; p++)
-            if (count < 200 && (p == 1 || p == schedule.stage[i].partitions))
-                edges[count++] = schedule.stage[i].offset + p * schedule.stage[i].hop;
+    edges[count++] = levels.level[1].first_tap;
+    for (int i = 1; i < levels.count; i++)
+        for (int64_t p = 1; p <= levels.level[i].partitions; p++)
+            if (count < 200 && (p == 1 || p == levels.level[i].partitions))
+                edges[count++] = levels.level[i].first_tap + p * levels.level[i].hop;
     for (int e = 0; e < count; e++)
         for (int64_t k = edges[e] - 1; k <= edges[e] + 1; k++) {
             if (k >= TAPS - 1)
@@ -94,6 +104,37 @@ static void a_single_tap_at_every_partition_edge_delays_exactly(void **state) {
     gpuconv_ir_free(shape);
     guarded_free(&h);
     guarded_free(&x);
+}
+
+/* With the built-in costs. */
+static void the_plan_of_a_response_is_the_recorded_one(void **state) {
+    (void)state;
+    static const struct {
+        int channels, block;
+        int64_t taps;
+        const char *plan;
+    } cases[] = {
+        {1, 64, 90000, "the first 256 frames directly, 7 x 256, 7 x 2048, 5 x 16384; 0.1 % of a core predicted"},
+        {1, 1024, 90000, "the first 1024 frames directly, 7 x 1024, 10 x 8192; 0.14 % of a core predicted"},
+        {8, 64, 20000,
+         "matrix products, the first 256 frames in blocks, 1 x 256, 1 x 512, 3 x 1024, 2 x 2048, 3 x 4096; 1.6 % of a core predicted"},
+    };
+    for (int k = 0; k < COUNT(cases); k++) {
+        const int channels = cases[k].channels;
+        oracle_random random = {21};
+        guarded taps = guarded_random(&random, channels * channels, cases[k].taps);
+        gpuconv_realtime_config config = {.size = sizeof config, .rate = 44100, .block = cases[k].block};
+        gpuconv_ir *ir;
+        gpuconv_realtime *rt;
+        assert_int_equal(gpuconv_ir_new_matrix((const float *const *)taps.channel, channels, channels, taps.frames,
+                                               44100, &ir, NULL),
+                         GPUCONV_OK);
+        assert_int_equal(gpuconv_realtime_new(ir, &config, &rt, NULL), GPUCONV_OK);
+        assert_string_equal(gpuconv_realtime_plan(rt), cases[k].plan);
+        gpuconv_realtime_free(rt);
+        gpuconv_ir_free(ir);
+        guarded_free(&taps);
+    }
 }
 
 static void the_output_may_be_the_input(void **state) {
@@ -210,12 +251,10 @@ static void a_configured_latency_is_exact_and_reduces_the_load(void **state) {
         gpuconv_realtime_free(rt);
         guarded_free(&y);
     }
-    gc_rt_schedule undelayed, delayed;
     gpuconv_ir *later;
     assert_int_equal(gpuconv_ir_delay(ir, 1024, &later, NULL), GPUCONV_OK);
-    gc_rt_schedule_make(ir, &(gc_rt_calls){64, 48000, 1}, &undelayed);
-    gc_rt_schedule_make(later, &(gc_rt_calls){64, 48000, 1}, &delayed);
-    CHECK(delayed.load < undelayed.load, "a load of %g instead of %g", delayed.load, undelayed.load);
+    const double undelayed = plan_of(ir).predicted, delayed = plan_of(later).predicted;
+    CHECK(delayed < undelayed, "a load of %g instead of %g", delayed, undelayed);
     gpuconv_ir_free(later);
     gpuconv_realtime_config config = {.size = sizeof config, .latency = -1};
     gpuconv_realtime *rt;
@@ -253,6 +292,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_any_size_give_the_same_samples_as_the_engine),
         cmocka_unit_test(a_single_tap_at_every_partition_edge_delays_exactly),
+        cmocka_unit_test(the_plan_of_a_response_is_the_recorded_one),
         cmocka_unit_test(the_output_may_be_the_input),
         cmocka_unit_test(the_callback_does_not_allocate_or_lock),
         cmocka_unit_test(the_callback_makes_no_system_call),

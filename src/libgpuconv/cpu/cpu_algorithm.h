@@ -1,14 +1,12 @@
-/* The algorithms of the CPU backend: what planning needs of each, and its convolver of chunks of planar floats. */
+/* The algorithms of the CPU backend: what planning needs of each, and the kind of its convolver. */
 #ifndef GC_CPU_CPU_ALGORITHM_H
 #define GC_CPU_CPU_ALGORITHM_H
 
-#include "libgpuconv/core/pool.h"
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/engine/plan.h"
+#include "section.h"
 
 enum { GC_CPU_SLOTS = 3 }; /* chunks in flight, at most */
-
-typedef struct gc_convolver gc_convolver; /* section.c and direct.c define their own */
 
 typedef struct gc_cpu_algorithm {
     gc_algorithm row; /* the first member: gc_choice.algorithm points to it */
@@ -26,26 +24,13 @@ typedef struct gc_cpu_algorithm {
     /* Returns the approximate floats of a convolver, and of the input before a chunk. */
     double (*floats)(const gc_problem *problem, const gc_schedule *schedule, int64_t chunk, int threads);
 
-    /* Returns a convolver, whose responses the pool has transformed; NULL if there is too little memory or the thread's
-     * cancel flag is set. The pool has plan->device.threads threads. */
-    gc_convolver *(*new)(const gpuconv_plan *plan, gc_pool *pool);
-
-    /* Computes the first `frames` output frames of a chunk, 1..plan->choice.chunk. in[channel] holds plan->choice.chunk
-     * frames, with zeros behind the end of the input; before them gc_schedule_overlap frames are readable. */
-    void (*run)(gc_convolver *convolver, gc_pool *pool, float *const *in, float *const *out, int64_t frames);
-
-    /* Forgets all earlier chunks. */
-    void (*reset)(gc_convolver *convolver);
-    void (*free)(gc_convolver *convolver);
+    gc_section_kind section; /* of its convolver (section.h) */
 } gc_cpu_algorithm;
 
-/* The algorithms, each gc_cpu_<name>. */
-#define GC_CPU_ALGORITHMS(X) X(direct) X(overlap_save) X(partitioned) X(matrix)
+extern const gc_cpu_algorithm gc_cpu_direct, gc_cpu_overlap_save, gc_cpu_partitioned, gc_cpu_matrix;
+extern const gc_algorithm gc_cpu_levels;
 
-#define GC_CPU_DECLARE(name) extern const gc_cpu_algorithm gc_cpu_##name;
-GC_CPU_ALGORITHMS(GC_CPU_DECLARE)
-
-/* Their rows; NULL ends the array. */
+/* The algorithms of streams, and that of real time (cpu_levels.c); NULL ends the array. */
 extern const gc_algorithm *const gc_cpu_algorithms[];
 
 /* Returns the algorithm of a choice for the CPU. */

@@ -33,11 +33,9 @@ struct gc_stream {
     const gpuconv_plan *plan;
     gc_pcm in_format, out_format;
     const volatile int *cancel; /* cancel flag of the thread that created the stream */
-    const gc_cpu_algorithm *algorithm;
     gc_convolver *convolver;
     gc_pool *pool;
     gc_slot_queue queue;
-    bool has_queue;
     pthread_t thread;
     bool running;
     slot slots[GC_CPU_SLOTS];
@@ -80,7 +78,7 @@ static void compute(gc_stream *s, slot *chunk) {
     double begin = gc_now();
     s->current = chunk;
     gc_pool_run(s->pool, unpack, s, gc_divide_up(plan->choice.chunk, STRIPE));
-    s->algorithm->run(s->convolver, s->pool, s->in, s->out, chunk->out_frames);
+    gc_section_run(s->convolver, s->pool, s->in, s->out, chunk->out_frames);
     gc_pool_run(s->pool, pack, s, gc_divide_up(chunk->out_frames, STRIPE));
     for (int c = 0; c < plan->ir->inputs; c++)
         memmove(s->in[c] - s->history, s->in[c] + plan->choice.chunk - s->history, (size_t)s->history * sizeof(float));
@@ -121,11 +119,9 @@ static void free_stream(gc_stream *s) {
     if (!s)
         return;
     stop_thread(s);
-    if (s->convolver)
-        s->algorithm->free(s->convolver);
+    gc_section_free(s->convolver);
     gc_pool_free(s->pool);
-    if (s->has_queue)
-        gc_slot_queue_destroy(&s->queue);
+    gc_slot_queue_destroy(&s->queue);
     free(s->in);
     free(s->out);
     free(s->memory);
@@ -209,7 +205,6 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
                                  gpuconv_error *error) {
     *stream = NULL;
     double begin = gc_now();
-    gpuconv_status status;
     gc_stream *s = gc_calloc(1, sizeof *s);
     if (!s)
         return gc_fail_memory(error, "the CPU backend");
@@ -217,23 +212,13 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     s->cancel = gc_cancel_flag();
     s->in_format = in;
     s->out_format = out;
-    s->algorithm = gc_cpu_algorithm_of(&plan->choice);
     s->history = gc_schedule_overlap(&plan->choice.schedule);
     gc_slot_queue_init(&s->queue, plan->choice.slots);
-    s->has_queue = true;
-    status = check_memory(plan, error);
-    if (status) {
-        free_stream(s);
-        return status;
-    }
-    s->pool = gc_pool_new(plan->device.threads);
-    if (s->pool)
-        s->convolver = s->algorithm->new (plan, s->pool);
-    if (!s->pool || !s->convolver || !allocate(s)) {
-        free_stream(s);
-        return gc_fail_memory(error, "the convolution");
-    }
-    status = start_thread(s, error);
+    gpuconv_status status = check_memory(plan, error);
+    s->pool = status ? NULL : gc_pool_new(plan->device.threads);
+    s->convolver = s->pool ? gc_section_new_whole(plan, s->pool) : NULL;
+    if (!status)
+        status = s->convolver && allocate(s) ? start_thread(s, error) : gc_fail_memory(error, "the convolution");
     if (status) {
         free_stream(s);
         return status;
@@ -284,7 +269,7 @@ static void stop(gc_stream *s) {
 static gpuconv_status reset(gc_stream *s) {
     stop_thread(s);
     gc_slot_queue_reset(&s->queue);
-    s->algorithm->reset(s->convolver);
+    gc_section_reset(s->convolver);
     for (int c = 0; c < s->plan->ir->inputs; c++)
         memset(s->in[c] - s->history, 0, (size_t)s->history * sizeof(float));
     memset(s->overs, 0, (size_t)s->plan->device.threads * sizeof *s->overs);
@@ -298,11 +283,6 @@ static void measure(gc_stream *s, gc_stream_stats *stats) {
         stats->overs.clipped += s->overs[w].clipped;
         stats->overs.peak = s->overs[w].peak > stats->overs.peak ? s->overs[w].peak : stats->overs.peak;
     }
-}
-
-static const char *failure(const gc_stream *s) {
-    (void)s;
-    return "";
 }
 
 static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
@@ -334,7 +314,6 @@ static const gc_stream_executor streams = {
     .stop = stop,
     .reset = reset,
     .measure = measure,
-    .failure = failure,
     .free = free_stream,
 };
 

@@ -1,19 +1,16 @@
 /*
- * Batch slots on the CPU. A slot convolves each channel of a file as a row (row_convolve.h) with the plan of an engine,
- * and transforms the response for every row. Samples are converted as an engine converts them. FFT tables and scratch
- * memory are kept from one file to the next: for a file of a few seconds the convolution takes less time than creating
- * an engine.
+ * Batch slots on the CPU. A slot convolves the channels of a file as rows (rows.h) on the calling thread, with the plan
+ * of an engine. Samples are converted as an engine converts them. FFT plans and scratch memory are kept from one file
+ * to the next: for a file of a few seconds the convolution takes less time than creating an engine.
  */
 #include "libgpuconv/engine/batch_convolver.h"
 
 #include "cpu_algorithm.h"
-#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/processor.h"
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/ir/object.h"
-#include "row_convolve.h"
+#include "rows.h"
 
 #include <stdlib.h>
 
@@ -26,10 +23,8 @@ typedef struct planar {
 
 struct gc_batch_slot {
     void *in, *out;
-    gc_costs costs;
     planar input, output;
-    gc_row_tables tables;
-    gc_row_scratch scratch;
+    gc_rows rows;
 };
 
 static int devices(gpuconv_error *error) {
@@ -62,8 +57,7 @@ static bool reserve(planar *p, int channels, int64_t frames) {
 static void free_slot(gc_batch_slot *slot) {
     if (!slot)
         return;
-    gc_row_tables_free(&slot->tables);
-    gc_row_scratch_free(&slot->scratch);
+    gc_rows_free(&slot->rows);
     free_planar(&slot->input);
     free_planar(&slot->output);
     free(slot->in);
@@ -77,13 +71,10 @@ static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_
     gc_batch_slot *made = gc_calloc(1, sizeof *made);
     *slot = NULL;
     if (made) {
-        char name[128];
         made->in = gc_calloc(bytes, 1);
         made->out = gc_calloc(bytes, 1);
-        gc_processor_name(name, sizeof name);
-        made->costs = gc_costs_of_cpu(name);
     }
-    if (!made || !made->in || !made->out) {
+    if (!made || !gc_rows_init(&made->rows, 1) || !made->in || !made->out) {
         free_slot(made);
         return gc_fail_memory(error, "a batch slot");
     }
@@ -91,16 +82,11 @@ static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_
     return GPUCONV_OK;
 }
 
-/* Plans as gpuconv_plan_new does for one file; the number of threads does not matter. Returns false for the algorithms
- * that rows do not have. */
+/* Plans as gpuconv_plan_new does for one file. Returns false for the algorithms that rows do not have. */
 static bool choose(const gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames, gc_choice *choice) {
-    const gc_device device = {.threads = 1};
-    gc_problem problem;
     gpuconv_error ignored;
     const bool planned =
-        gc_problem_init(&problem, ir, frames, 0) &&
-        gc_algorithms_choose(gc_cpu_algorithms, &problem, &device, &slot->costs, choice, NULL, &ignored) == GPUCONV_OK;
-    gc_problem_free(&problem);
+        gc_row_choose(gc_cpu_algorithms, &slot->rows.costs, ir, frames, choice, &ignored) == GPUCONV_OK;
     return planned && (choice->algorithm == &gc_cpu_direct.row || choice->algorithm == &gc_cpu_overlap_save.row);
 }
 
@@ -125,40 +111,40 @@ static bool place(gc_batch_slot *slot, const gc_batch_item *item) {
     return true;
 }
 
-/* Convolves the channels of one item as rows. Returns false if there is too little memory. */
-static bool convolve(gc_batch_slot *slot, gc_batch_item *item) {
+/* Convolves the channels of one item as rows. */
+static gpuconv_status convolve(gc_batch_slot *slot, gc_batch_item *item, gpuconv_error *error) {
     const gpuconv_ir *ir = item->ir;
     const int64_t total = item->frames + ir->frames - 1;
     gc_pcm_overs overs = {0};
-    bool done = place(slot, item);
-    for (int r = 0; r < ir->routes && done; r++) {
+    gc_row *row = gc_calloc(ir->routes, sizeof *row);
+    gpuconv_status status = row && place(slot, item) ? GPUCONV_OK : gc_fail_memory(error, "a batch slot");
+    for (int r = 0; r < ir->routes && !status; r++) {
         const gc_route *route = &ir->route[r];
-        const gc_row row = {.signal = {slot->input.row[route->input], item->frames, 1, GPUCONV_SAMPLE_F32},
-                            .response = {item->planes + route->plane * ir->frames, ir->frames, 1, GPUCONV_SAMPLE_F32},
-                            .output = slot->output.row[route->output],
-                            .output_step = 1,
-                            .output_frames = total};
-        gc_row_plan plan;
-        gc_row_plan_fill(&item->choice, &row, &plan);
-        done = (!plan.transform || gc_row_tables_add(&slot->tables, plan.transform)) &&
-               gc_row_convolve(&slot->tables, &slot->scratch, &plan, &row, NULL, plan.first_block, plan.blocks);
+        row[r] =
+            (gc_row){.signal = {slot->input.row[route->input], item->frames, 1, GPUCONV_SAMPLE_F32},
+                     .taps = {(float *)item->planes + route->plane * ir->frames, ir->frames, 1, GPUCONV_SAMPLE_F32},
+                     .output = {slot->output.row[route->output], total, 1, GPUCONV_SAMPLE_F32},
+                     .schedule = item->choice.schedule};
     }
-    if (done && !item->out.row)
+    if (!status)
+        status = gc_rows_convolve(&slot->rows, row, ir->routes, error);
+    if (!status && !item->out.row)
         gc_pcm_pack(gc_simd_best(), item->out.format, (const float *const *)slot->output.row, 0, item->out.channels,
                     total, (char *)slot->out + item->out.at, &overs);
     item->clipped = overs.clipped;
-    return done;
+    free(row);
+    return status;
 }
 
 static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
                             gpuconv_error *error) {
     (void)in_bytes;
     (void)out_bytes;
-    bool done = true;
-    for (int i = 0; i < count && done; i++)
-        done = convolve(slot, &items[i]);
-    slot->scratch.kept.data = NULL; /* the next items may have other taps in the same place */
-    return done && !gc_cancelled() ? GPUCONV_OK : gc_fail_memory(error, "the scratch memory of a batch slot");
+    gpuconv_status status = GPUCONV_OK;
+    for (int i = 0; i < count && !status; i++)
+        status = convolve(slot, &items[i], error);
+    gc_rows_forget(&slot->rows); /* the next items may have other taps in the same place */
+    return status;
 }
 
 /* Does nothing: `begin` has computed the items. */

@@ -25,9 +25,6 @@ static const int64_t long_input = INT64_C(1) << 23;
 /* Chunks are not made longer for more threads beyond this number of bytes. */
 static const double chunk_memory = 512e6;
 
-#define ROW(name) &gc_cpu_##name.row,
-const gc_algorithm *const gc_cpu_algorithms[] = {GC_CPU_ALGORITHMS(ROW) NULL};
-
 double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
     gc_cost level = points > (1 << 18)   ? GC_COST_CPU_LEVEL_LARGE
                     : points > (1 << 16) ? GC_COST_CPU_LEVEL_MEDIUM

@@ -1,6 +1,6 @@
 /* Times a plan on the CPU with samples that already lie in memory. */
-#include "cpu_algorithm.h"
 #include "cpu_measure.h"
+#include "section.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
@@ -32,7 +32,7 @@ static bool prepare(workspace *w, const gc_timing *timing) {
     w->history = gc_round_up(gc_schedule_overlap(&plan->choice.schedule), 16);
     w->stride = w->history + gc_round_up(gc_round_up(timing->frames, plan->choice.chunk), 16);
     w->pool = gc_pool_new(plan->device.threads);
-    w->convolver = w->pool ? gc_cpu_algorithm_of(&plan->choice)->new (plan, w->pool) : NULL;
+    w->convolver = w->pool ? gc_section_new_whole(plan, w->pool) : NULL;
     w->samples = gc_calloc(channels, w->stride * (int64_t)sizeof *w->samples);
     w->chunk = gc_calloc(channels, sizeof *w->chunk);
     if (!w->convolver || !w->samples || !w->chunk)
@@ -46,14 +46,13 @@ static bool prepare(workspace *w, const gc_timing *timing) {
 
 /* Convolves the signal chunk by chunk. Returns false if the thread's cancel flag is set. */
 static bool run_once(const workspace *w, int64_t frames) {
-    const gc_cpu_algorithm *algorithm = gc_cpu_algorithm_of(&w->plan->choice);
     const int inputs = w->plan->ir->inputs, channels = inputs + w->plan->ir->outputs;
     const int64_t chunk = w->plan->choice.chunk;
-    algorithm->reset(w->convolver);
+    gc_section_reset(w->convolver);
     for (int64_t first = 0; first < frames && !gc_cancelled(); first += chunk) {
         for (int c = 0; c < channels; c++)
             w->chunk[c] = signal_of(w, c) + first;
-        algorithm->run(w->convolver, w->pool, w->chunk, w->chunk + inputs, gc_min(chunk, frames - first));
+        gc_section_run(w->convolver, w->pool, w->chunk, w->chunk + inputs, gc_min(chunk, frames - first));
     }
     return !gc_cancelled();
 }
@@ -69,8 +68,7 @@ gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const gc_timing *timin
     }
     for (int c = 0; ok && c < plan->ir->outputs; c++)
         memcpy(timing->out[c], signal_of(&w, plan->ir->inputs + c), (size_t)timing->frames * sizeof(float));
-    if (w.convolver)
-        gc_cpu_algorithm_of(&plan->choice)->free(w.convolver);
+    gc_section_free(w.convolver);
     gc_pool_free(w.pool);
     free(w.chunk);
     free(w.samples);

@@ -4,7 +4,6 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* A stretch is long enough that reading its history costs little, and begins at a multiple of the span, so that the
@@ -13,27 +12,17 @@ enum { MIN_STRETCH = 2 * GC_DIRECT_SPAN, MAX_STRETCH = 8 * GC_DIRECT_SPAN, JOBS_
 
 enum { MAX_FLOAT_PRODUCTS = 4096 }; /* that are summed in floats without loss of precision */
 
-struct gc_convolver {
+typedef struct call {
     const gpuconv_ir *ir;
     const gc_simd *simd;
     float *const *in;
     float *const *out;
     int64_t frames, stretch, stretches;
-};
-
-static gc_convolver *new_direct(const gpuconv_plan *plan, gc_pool *pool) {
-    (void)pool; /* nothing to prepare */
-    gc_convolver *c = gc_calloc(1, sizeof *c);
-    if (!c)
-        return NULL;
-    c->ir = plan->ir;
-    c->simd = gc_simd_best();
-    return c;
-}
+} call;
 
 /* Computes one route of a stretch, or adds it to `y`. Works in pieces of whole spans, which give the same bits as one
  * call, so that cancelling is quick: a piece with a response of one minute takes 0.2 s. */
-static void add_route(const gc_convolver *c, const float *x, const float *taps, float *y, int64_t n, bool add) {
+static void add_route(const call *c, const float *x, const float *taps, float *y, int64_t n, bool add) {
     const int64_t work = INT64_C(1) << 26, spans = gc_max(1, work / (GC_DIRECT_SPAN * c->ir->frames));
     const int64_t piece = gc_min(n, spans * GC_DIRECT_SPAN);
     for (int64_t at = 0; at < n && !gc_cancelled(); at += piece)
@@ -42,8 +31,7 @@ static void add_route(const gc_convolver *c, const float *x, const float *taps, 
 
 /* Convolves one stretch with many routes into one output. A float sum of tens of thousands of products would lose
  * precision, so that each route is summed for itself first. */
-static void sum_routes(const gc_convolver *c, const gc_route *first, const gc_route *end, int64_t at, int64_t n,
-                       float *y) {
+static void sum_routes(const call *c, const gc_route *first, const gc_route *end, int64_t at, int64_t n, float *y) {
     float sum[GC_DIRECT_SPAN] __attribute__((aligned(64)));
     memset(y, 0, (size_t)n * sizeof *y);
     for (int64_t i = 0; i < n && !gc_cancelled(); i += GC_DIRECT_SPAN) {
@@ -59,7 +47,7 @@ static void sum_routes(const gc_convolver *c, const gc_route *first, const gc_ro
 
 static void compute_stretch(void *context, int64_t index, int worker) {
     (void)worker;
-    gc_convolver *c = context;
+    const call *c = context;
     const int output = (int)(index / c->stretches);
     const int64_t at = index % c->stretches * c->stretch, n = gc_min(c->stretch, c->frames - at);
     const gc_route *first = c->ir->route, *last = first + c->ir->routes; /* sorted by output */
@@ -78,22 +66,12 @@ static void compute_stretch(void *context, int64_t index, int worker) {
         memset(y, 0, (size_t)n * sizeof *y);
 }
 
-static void run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
-    c->in = in;
-    c->out = out;
-    c->frames = frames;
-    int64_t even = frames * c->ir->outputs / (gc_pool_threads(pool) * JOBS_PER_THREAD);
-    c->stretch = gc_round_up(gc_max(MIN_STRETCH, gc_min(MAX_STRETCH, even)), MIN_STRETCH);
-    c->stretches = gc_divide_up(frames, c->stretch);
-    gc_pool_run(pool, compute_stretch, c, c->stretches * c->ir->outputs);
-}
-
-static void reset(gc_convolver *c) {
-    (void)c; /* keeps no state between chunks */
-}
-
-static void free_direct(gc_convolver *c) {
-    free(c);
+void gc_direct_run(const gpuconv_ir *ir, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
+    call c = {.ir = ir, .simd = gc_simd_best(), .in = in, .out = out, .frames = frames};
+    const int64_t even = frames * ir->outputs / (gc_pool_threads(pool) * JOBS_PER_THREAD);
+    c.stretch = gc_round_up(gc_max(MIN_STRETCH, gc_min(MAX_STRETCH, even)), MIN_STRETCH);
+    c.stretches = gc_divide_up(frames, c.stretch);
+    gc_pool_run(pool, compute_stretch, &c, c.stretches * ir->outputs);
 }
 
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
@@ -122,8 +100,5 @@ const gc_cpu_algorithm gc_cpu_direct = {
     .chunk = chunk_frames,
     .seconds = seconds,
     .floats = floats,
-    .new = new_direct,
-    .run = run,
-    .reset = reset,
-    .free = free_direct,
+    .section = GC_SECTION_DIRECT,
 };

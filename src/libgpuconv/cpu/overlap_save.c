@@ -5,20 +5,15 @@
  * written to the chunk in place.
  */
 #include "cpu_algorithm.h"
-#include "section.h"
 
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
 
-static gc_convolver *new_overlap_save(const gpuconv_plan *plan, gc_pool *pool) {
-    return gc_section_new_whole(plan, GC_SECTION_BLOCKS, pool);
-}
-
 /* A chunk has a block for each thread. */
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
     const int64_t least = gc_min(p->ir->inputs, p->ir->outputs);
-    return s->hop * ((threads + least - 1) / least);
+    return s->hop * gc_divide_up(threads, least);
 }
 
 /* Spectra of responses that exceed the caches are read for each block: the more of them the more they exceed the share
@@ -46,8 +41,5 @@ const gc_cpu_algorithm gc_cpu_overlap_save = {
     .chunk = chunk_frames,
     .seconds = seconds,
     .floats = floats,
-    .new = new_overlap_save,
-    .run = gc_section_run,
-    .reset = gc_section_reset,
-    .free = gc_section_free,
+    .section = GC_SECTION_BLOCKS,
 };

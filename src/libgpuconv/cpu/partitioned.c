@@ -4,13 +4,8 @@
  * X_(t-p), which section.c computes.
  */
 #include "cpu_algorithm.h"
-#include "section.h"
 
 #include <math.h>
-
-static gc_convolver *new_partitioned(const gpuconv_plan *plan, gc_pool *pool) {
-    return gc_section_new_whole(plan, GC_SECTION_SLABS, pool);
-}
 
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
     (void)p;
@@ -42,8 +37,5 @@ const gc_cpu_algorithm gc_cpu_partitioned = {
     .chunk = chunk_frames,
     .seconds = seconds,
     .floats = floats,
-    .new = new_partitioned,
-    .run = gc_section_run,
-    .reset = gc_section_reset,
-    .free = gc_section_free,
+    .section = GC_SECTION_SLABS,
 };

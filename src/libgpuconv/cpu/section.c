@@ -1,8 +1,8 @@
 /*
- * The three kinds of sections (section.h). A call of blocks is one pass of jobs. A call of slabs or of dense matrices
- * has three: forward transforms of the blocks of each input; sums of products; inverse transforms of the blocks of each
- * output. The second pass goes slab by slab over the bins, and within a slab over all blocks, so that the slabs of the
- * responses and of the delay line stay in the cache.
+ * The three kinds of sections with transforms (section.h). A call of blocks is one pass of jobs. A call of slabs or of
+ * dense matrices has three: forward transforms of the blocks of each input; sums of products; inverse transforms of the
+ * blocks of each output. The second pass goes slab by slab over the bins, and within a slab over all blocks, so that
+ * the slabs of the responses and of the delay line stay in the cache.
  *
  *      inputs -> transforms -> | slab of x | slab of responses -> | slab of y | -> transforms -> outputs
  *
@@ -10,7 +10,7 @@
  * advances by the blocks of a call, and its last partitions - 1 spectra move to the front where the next call would not
  * fit behind them.
  */
-#include "section.h"
+#include "cpu_algorithm.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
@@ -193,6 +193,8 @@ gc_convolver *gc_section_new(const gc_section *section, gc_pool *pool) {
     c->section = *section;
     c->simd = gc_simd_best();
     c->pool = pool;
+    if (section->kind == GC_SECTION_DIRECT) /* has nothing to prepare */
+        return c;
     c->fft = gc_fft_new(c->simd, section->points);
     bool made = c->fft && gc_components_find(section->ir, &c->components);
     if (made) {
@@ -216,9 +218,9 @@ gc_convolver *gc_section_new(const gc_section *section, gc_pool *pool) {
     return c;
 }
 
-gc_convolver *gc_section_new_whole(const gpuconv_plan *plan, gc_section_kind kind, gc_pool *pool) {
+gc_convolver *gc_section_new_whole(const gpuconv_plan *plan, gc_pool *pool) {
     const gc_schedule *s = &plan->choice.schedule;
-    const gc_section whole = {.kind = kind,
+    const gc_section whole = {.kind = gc_cpu_algorithm_of(&plan->choice)->section,
                               .ir = plan->ir,
                               .length = s->partition,
                               .partitions = s->partitions,
@@ -366,6 +368,10 @@ static void inverse(void *context, int64_t index, int worker) {
 
 void gc_section_run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
     const gc_section *s = &c->section;
+    if (s->kind == GC_SECTION_DIRECT) {
+        gc_direct_run(s->ir, pool, in, out, frames);
+        return;
+    }
     c->pool = pool;
     c->in = in;
     c->out = out;

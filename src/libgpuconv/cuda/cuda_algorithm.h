@@ -38,7 +38,7 @@ typedef struct gc_cuda_algorithm {
 
 extern const gc_cuda_algorithm gc_cuda_direct, gc_cuda_overlap_save, gc_cuda_partitioned, gc_cuda_matrix;
 
-/* The algorithms of streams, rows (job_plan.h) and banks; NULL ends the array. */
+/* The algorithms of streams, rows (cuda_arrays.h) and banks; NULL ends the array. */
 extern const gc_algorithm *const gc_cuda_algorithms[];
 
 /* Returns the algorithm of a choice for a CUDA device. */

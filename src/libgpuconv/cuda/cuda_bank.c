@@ -95,8 +95,8 @@ static void upload_routes(gc_bank *b, const gc_bank_options *o) {
 
 /* Returns the parts into which the sums of a level are divided, so that they fill the device. */
 static int count_splits(const gck_bank *k, const gck_bank_level *l, int64_t routes, int64_t multiprocessors) {
-    const int64_t due = (k->outputs + l->periods - 1) / l->periods, lanes = gc_min(l->hop / 2, 64);
-    const int64_t blocks = due * (l->hop / 2 / lanes), of_output = (routes + k->outputs - 1) / k->outputs;
+    const int64_t due = gc_divide_up(k->outputs, l->periods), lanes = gc_min(l->hop / 2, 64);
+    const int64_t blocks = due * (l->hop / 2 / lanes), of_output = gc_divide_up(routes, k->outputs);
     return (int)gc_max(
         1, gc_min(gc_min(PRODUCT_BLOCKS * multiprocessors / blocks, GCK_BANK_SPLITS_MAX), of_output * lanes / 256));
 }

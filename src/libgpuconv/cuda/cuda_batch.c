@@ -1,5 +1,5 @@
 /* Batches on CUDA devices, all in the slot's own stream: samples cross the bus as files store them, are converted to
- * floats, convolved row by row (cuda_rows.c) and converted back. */
+ * floats, convolved row by row (cuda_items.c) and converted back. */
 #include "cuda_batch.h"
 
 #include "cuda_device.h"
@@ -29,9 +29,8 @@ static gpuconv_status init_device(int device, gpuconv_error *error) {
 /* Memory of the responses that a device keeps. Its pool holds on to freed memory, so that neither allocating nor
  * freeing waits for the work of slots; freeing a slot returns it. Never destroyed. */
 typedef struct kept {
-    bool ready;
-    cudaMemPool_t pool; /* NULL: the device has no memory pools */
-    cudaStream_t stream;
+    cudaMemPool_t pool;  /* NULL: the device has no memory pools */
+    cudaStream_t stream; /* NULL: not created yet */
 } kept;
 
 enum { DEVICES_MAX = 64 };
@@ -47,13 +46,11 @@ static cudaError_t kept_of(int device, kept *k) {
     cudaError_t err = cudaSuccess;
     pthread_mutex_lock(&kept_mutex);
     kept *own = &kept_by_device[device];
-    if (!own->stream)
-        err = cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking);
-    if (!own->ready) {
-        GC_CUDA_TRY(err, gc_cuda_pool(device, &own->pool));
+    if (!own->stream) {
+        err = own->pool ? cudaSuccess : gc_cuda_pool(device, &own->pool);
         if (own->pool)
             GC_CUDA_TRY(err, cudaMemPoolSetAttribute(own->pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
-        own->ready = !err;
+        GC_CUDA_TRY(err, cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking));
     }
     *k = *own;
     pthread_mutex_unlock(&kept_mutex);
@@ -123,7 +120,7 @@ static int64_t next_part(int64_t *used, int64_t bytes) {
 /* Allocates the memory of a slot. Samples of a file have at least two bytes, floats four. */
 static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
     gc_cuda_resources *r = &s->resources;
-    const int64_t pieces = gc_cuda_rows_pieces(outputs, bytes / 2);
+    const int64_t pieces = gc_cuda_items_pieces(outputs, bytes / 2);
     int64_t used = 0;
     next_part(&used, bytes + 2 * outputs * (int64_t)sizeof(gck_file) + pieces * (int64_t)sizeof(gck_item));
     const int64_t out = next_part(&used, bytes + outputs * (int64_t)sizeof *s->clipped), host_bytes = used;
@@ -131,7 +128,7 @@ static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
     s->stream = gc_cuda_stream(r);
     s->in = gc_cuda_pinned(r, host_bytes);
     s->device_in = gc_cuda_memory(r, used);
-    if (GC_CUDA_TRY(r->err, gc_cuda_rows_init(&s->rows, r)))
+    if (GC_CUDA_TRY(r->err, gc_cuda_items_init(&s->items, r)))
         return r->err;
     s->out = s->in + out;
     s->device_out = s->device_in + out;
@@ -187,46 +184,44 @@ static float *output_of(const gc_batch_slot *s, const gc_batch_item *item, int c
                                   : s->floats_out + item->out.at / 2 + channel * total_frames(item);
 }
 
+/* Files that are converted. */
+typedef struct files {
+    gck_file *file;
+    int count;
+    int64_t samples; /* of the largest file */
+} files;
+
 /* The tables of a batch, in the slot's input buffer, and what the launchers need to know. */
 typedef struct tables {
-    gck_file *unpacked, *packed;
+    files unpacked, packed;
     gck_item *pieces;
-    int unpacked_count, packed_count;
-    int64_t unpacked_samples, packed_samples; /* of the largest file */
     int pieces_count, counts[GCK_ITEM_SIZES];
 } tables;
+
+/* Adds a file whose samples are not in rows of floats. clipped: of an output, else NULL. */
+static void add_file(files *f, char *buffer, const gc_batch_samples *samples, float *planar, int64_t frames,
+                     unsigned long long *clipped) {
+    if (are_planar(samples))
+        return;
+    f->file[f->count++] = (gck_file){.raw = buffer + samples->at,
+                                     .planar = planar,
+                                     .frames = frames,
+                                     .channels = samples->channels,
+                                     .format = samples->format,
+                                     .clipped = clipped};
+    f->samples = gc_max(f->samples, frames * samples->channels);
+}
 
 /* Adds the files that are converted. An input that several items share is converted once for each of them, with the
  * same result. */
 static void add_files(const gc_batch_slot *s, const gc_batch_item *items, int count, unsigned long long *clipped,
                       tables *t) {
-    for (int i = 0; i < count; i++) {
-        const gc_batch_item *item = &items[i];
-        const gck_file in = {.raw = s->device_in + item->in.at,
-                             .planar = input_of(s, item, 0),
-                             .frames = item->frames,
-                             .channels = item->in.channels,
-                             .format = item->in.format};
-        if (!are_planar(&item->in)) {
-            t->unpacked[t->unpacked_count++] = in;
-            t->unpacked_samples = gc_max(t->unpacked_samples, in.frames * in.channels);
-        }
-    }
-    t->packed = t->unpacked + t->unpacked_count;
-    for (int i = 0; i < count; i++) {
-        const gc_batch_item *item = &items[i];
-        const gck_file out = {.raw = s->device_out + item->out.at,
-                              .planar = output_of(s, item, 0),
-                              .frames = total_frames(item),
-                              .channels = item->out.channels,
-                              .format = item->out.format,
-                              .clipped = clipped + i};
-        if (!are_planar(&item->out)) {
-            t->packed[t->packed_count++] = out;
-            t->packed_samples = gc_max(t->packed_samples, out.frames * out.channels);
-        }
-    }
-    t->pieces = (gck_item *)(void *)(t->packed + t->packed_count);
+    for (const gc_batch_item *item = items; item < items + count; item++)
+        add_file(&t->unpacked, s->device_in, &item->in, input_of(s, item, 0), item->frames, NULL);
+    t->packed.file = t->unpacked.file + t->unpacked.count;
+    for (const gc_batch_item *item = items; item < items + count; item++)
+        add_file(&t->packed, s->device_out, &item->out, output_of(s, item, 0), total_frames(item), clipped++);
+    t->pieces = (gck_item *)(void *)(t->packed.file + t->packed.count);
 }
 
 /* Adds the rows of an item: one for each route of its response. */
@@ -239,19 +234,19 @@ static void add_rows(const gc_batch_slot *s, const gc_batch_item *item, tables *
                               .output = output_of(s, item, ir->route[r].output),
                               .frames = (int)item->frames,
                               .taps = (int)ir->frames};
-        t->pieces_count += gc_cuda_rows_cut(&row, t->pieces + t->pieces_count);
+        t->pieces_count += gc_cuda_items_cut(&row, t->pieces + t->pieces_count);
     }
 }
 
 /* Queues the conversions and the convolutions; `tables` is in device memory, at the same place as in host memory. */
 static cudaError_t launch(const gc_batch_slot *s, const tables *t) {
-    const ptrdiff_t moved = s->device_in - s->in;
-    cudaError_t err = gck_unpack_files((const gck_file *)(const void *)((const char *)t->unpacked + moved),
-                                       t->unpacked_count, t->unpacked_samples, s->stream);
-    GC_CUDA_TRY(err, gc_cuda_rows_convolve(&s->rows, (const gck_item *)(const void *)((const char *)t->pieces + moved),
-                                           t->counts, s->stream));
-    return GC_CUDA_TRY(err, gck_pack_files((const gck_file *)(const void *)((const char *)t->packed + moved),
-                                           t->packed_count, t->packed_samples, s->stream));
+    const char *device = s->device_in;
+    const gck_file *unpacked = (const gck_file *)(const void *)(device + ((char *)t->unpacked.file - s->in));
+    const gck_file *packed = unpacked + t->unpacked.count;
+    const gck_item *pieces = (const gck_item *)(const void *)(packed + t->packed.count);
+    cudaError_t err = gck_unpack_files(unpacked, t->unpacked.count, t->unpacked.samples, s->stream);
+    GC_CUDA_TRY(err, gc_cuda_items_convolve(&s->items, pieces, t->counts, s->stream));
+    return GC_CUDA_TRY(err, gck_pack_files(packed, t->packed.count, t->packed.samples, s->stream));
 }
 
 static gpuconv_status begin(gc_batch_slot *s, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
@@ -259,11 +254,11 @@ static gpuconv_status begin(gc_batch_slot *s, gc_batch_item *items, int count, i
     const int64_t counts_at = gc_round_up(out_bytes, 16);
     const size_t count_bytes = (size_t)count * sizeof *s->clipped;
     unsigned long long *clipped = (unsigned long long *)(void *)(s->device_out + counts_at);
-    tables t = {.unpacked = (gck_file *)(void *)(s->in + gc_round_up(in_bytes, 16))};
+    tables t = {.unpacked.file = (gck_file *)(void *)(s->in + gc_round_up(in_bytes, 16))};
     add_files(s, items, count, clipped, &t);
     for (int i = 0; i < count; i++)
         add_rows(s, &items[i], &t);
-    gc_cuda_rows_sort(t.pieces, t.pieces_count, t.counts);
+    gc_cuda_items_sort(t.pieces, t.pieces_count, t.counts);
     s->clipped = (const unsigned long long *)(const void *)(s->out + counts_at);
     int caller;
     cudaError_t err = gc_cuda_enter(s->resources.device, &caller);

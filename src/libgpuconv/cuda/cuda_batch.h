@@ -7,11 +7,11 @@
 #include "libgpuconv/engine/batch_convolver.h"
 
 /* What the kernels need on a device besides samples and items. */
-typedef struct gc_cuda_rows {
+typedef struct gc_cuda_items {
     const float2 *twiddles[GCK_ITEM_SIZES];
     float2 *scratch;
     int *next; /* for each size */
-} gc_cuda_rows;
+} gc_cuda_items;
 
 /* Buffers of samples. The tables of a batch (files, then pieces of rows) follow the input samples, the counts of
  * clipped samples follow the output samples. */
@@ -20,27 +20,27 @@ struct gc_batch_slot {
     char *in, *out;               /* page-locked host memory, one allocation */
     char *device_in, *device_out; /* one allocation */
     float *floats_in, *floats_out;
-    gc_cuda_rows rows;
+    gc_cuda_items items;
     const unsigned long long *clipped; /* in `out`: one per item of the current work */
     cudaStream_t stream;
 };
 
 /* Makes the tables and the scratch memory of a device. Returns the first error of *resources. */
-cudaError_t gc_cuda_rows_init(gc_cuda_rows *rows, gc_cuda_resources *resources);
+cudaError_t gc_cuda_items_init(gc_cuda_items *rows, gc_cuda_resources *resources);
 
 /* Returns an upper bound of the pieces of `rows` rows with `frames` output frames in all. */
-int64_t gc_cuda_rows_pieces(int64_t rows, int64_t frames);
+int64_t gc_cuda_items_pieces(int64_t rows, int64_t frames);
 
 /* Cuts a row, whose arrays and lengths are given, into pieces. Their transforms depend on the lengths alone, so that a
  * row has the same samples in every batch and on every device. Returns their number. */
-int gc_cuda_rows_cut(const gck_item *row, gck_item *pieces);
+int gc_cuda_items_cut(const gck_item *row, gck_item *pieces);
 
 /* Sorts pieces by their transforms and from long to short; counts: the number of each of the GCK_ITEM_SIZES. */
-void gc_cuda_rows_sort(gck_item *pieces, int64_t count, int *counts);
+void gc_cuda_items_sort(gck_item *pieces, int64_t count, int *counts);
 
 /* Queues the convolution of sorted pieces in device memory. */
-cudaError_t gc_cuda_rows_convolve(const gc_cuda_rows *rows, const gck_item *pieces, const int *counts,
-                                  cudaStream_t stream);
+cudaError_t gc_cuda_items_convolve(const gc_cuda_items *rows, const gck_item *pieces, const int *counts,
+                                   cudaStream_t stream);
 
 /* The entry `time_batch` of gc_batch_backend. */
 gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);

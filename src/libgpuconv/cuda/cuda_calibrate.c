@@ -4,8 +4,8 @@
  * predict the time that was measured.
  */
 #include "cuda_algorithm.h"
+#include "cuda_arrays.h"
 #include "cuda_time_plan.h"
-#include "job.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -19,10 +19,9 @@ enum { RUNS = 5, CHANNELS = 2, ROUNDS = 4 };
 /* A convolution that is timed: of a stream of CHANNELS channels with a response each, or of rows with a response each.
  */
 typedef struct sample {
-    gc_cost cost;                    /* that it gives */
-    const gc_cuda_algorithm *stream; /* NULL: rows */
-    gc_job_transform rows;
-    int64_t count, taps, points, frames; /* count: rows */
+    gc_cost cost;                        /* that it gives */
+    const gc_cuda_algorithm *stream;     /* NULL: rows */
+    int64_t count, taps, points, frames; /* count: rows, whose transforms are on the chip */
     double seconds;                      /* measured */
 } sample;
 
@@ -82,45 +81,34 @@ static double predict_rows(const sample *s, const gc_device *device, const gc_co
                                 .taps = s->taps,
                                 .signal_frames = s->frames,
                                 .output_frames = s->frames};
-    gc_problem problem;
-    gc_job_plan plan;
-    gc_job_problem(&shape, false, true, &s->rows, &problem);
-    gc_job_plan_make(device, costs, &problem, &plan);
+    const gc_problem problem = {
+        .kind = GC_ROWS, .rows = shape, .samples = true, .only = &gc_rows_chip.row, .only_points = s->points};
+    gc_rows_plan plan;
+    gc_rows_plan_make(device, costs, &problem, &plan);
     return plan.seconds;
 }
 
-typedef struct rows_call {
-    const gc_cuda_arrays *cuda;
-    const sample *sample;
-    gpuconv_arrays_job job;
-    void *workspace;
-    size_t bytes;
-    gpuconv_error *error;
-} rows_call;
-
 static cudaError_t run_rows(void *context, cudaStream_t stream) {
-    const rows_call *c = context;
-    return gc_job_run_with(c->cuda, &c->job, &c->sample->rows, c->workspace, c->bytes, stream, c->error)
-               ? cudaErrorUnknown
-               : cudaSuccess;
+    const gc_cuda_call *c = context;
+    return c->plan.algorithm->run(c, stream);
 }
 
-static gpuconv_status time_rows(sample *s, const gc_cuda_arrays *cuda, gpuconv_error *error) {
+static gpuconv_status time_rows(sample *s, gc_cuda_arrays *cuda, gpuconv_error *error) {
     gc_cuda_timer t;
-    gc_job_shape shape;
-    gc_job_plan plan;
+    gc_cuda_call call;
     double times[RUNS] = {0};
-    rows_call call = {.cuda = cuda, .sample = s, .job = gpuconv_arrays_job_default(), .error = error};
-    gpuconv_rows *const arrays[] = {&call.job.signal, &call.job.response, &call.job.output};
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    gpuconv_rows *const arrays[] = {&job.signal, &job.response, &job.output};
     gc_cuda_timer_init(&t, cuda->base.device);
     for (int i = 0; i < 3; i++) {
         const int64_t frames = i == 1 ? s->taps : s->frames;
         *arrays[i] = gpuconv_rows_of_floats(gc_cuda_timer_memory(&t, 4 * s->count * frames, 0), s->count, frames);
     }
-    gpuconv_status status = gc_job_prepare(cuda, &call.job, &s->rows, &shape, &plan, error);
+    cuda->only = &gc_rows_chip.row;
+    cuda->only_points = s->points;
+    gpuconv_status status = gc_cuda_prepare(cuda, &job, &call, error);
     if (!status) {
-        call.bytes = (size_t)plan.bytes;
-        call.workspace = plan.bytes ? gc_cuda_timer_memory(&t, plan.bytes, 0) : NULL;
+        call.workspace = call.plan.bytes ? gc_cuda_timer_memory(&t, call.plan.bytes, 0) : NULL;
         gc_cuda_timer_run(&t, run_rows, &call, RUNS, times);
     }
     s->seconds = least(times);
@@ -158,24 +146,24 @@ static gpuconv_status measure(const gpuconv_config *config, const gc_device *dev
     gc_peak_rates rates = {0};
     gpuconv_arrays *cuda = NULL;
     plain.tensor_cores = false;
-    gc_job_transform largest = {GC_JOB_CHIP, GCK_CHIP_SIZES - 1};
-    while (largest.size > 0 && !gc_job_transform_fits(device, largest))
-        largest.size--;
+    int64_t largest = gc_rows_chip.row.most;
+    while (largest > gc_rows_chip.row.least && gc_rows_size(&gc_rows_chip, device, largest) < 0)
+        largest /= 2;
     sample samples[] = {
         {GC_COST_CUDA_TAP, &gc_cuda_direct, .taps = 512, .frames = FRAMES},
         {GC_COST_CUDA_FUSED, &gc_cuda_overlap_save, .taps = 512, .points = 4096, .frames = FRAMES},
         {GC_COST_CUDA_LONG, &gc_cuda_overlap_save, .taps = LONG_POINTS / 4, .points = LONG_POINTS, .frames = FRAMES},
         {GC_COST_CUDA_PASS, &gc_cuda_partitioned, .taps = SHORT_POINTS / 2, .points = SHORT_POINTS, .frames = FRAMES},
         {GC_COST_CUDA_BIN, &gc_cuda_partitioned, .taps = 64 * SHORT_POINTS, .points = SHORT_POINTS, .frames = FRAMES},
-        {GC_COST_CUDA_CYCLE, .rows = {GC_JOB_CHIP, 0}, .count = 1, .taps = 512, .frames = 1024},
-        {GC_COST_CUDA_CHIP, .rows = largest, .count = 16 * (int64_t)device->multiprocessors, .taps = 512,
+        {GC_COST_CUDA_CYCLE, .count = 1, .taps = 512, .points = gc_rows_chip.row.least, .frames = 1024},
+        {GC_COST_CUDA_CHIP, .count = 16 * (int64_t)device->multiprocessors, .taps = 512, .points = largest,
          .frames = 8000},
     };
     const int count = sizeof samples / sizeof *samples;
     gpuconv_status status = gpuconv_arrays_new_cuda(device->number, &cuda, error);
     for (int i = 0; i < count && !status; i++)
         status = samples[i].stream ? time_stream(&samples[i], i ? device : &plain, error)
-                                   : time_rows(&samples[i], (const gc_cuda_arrays *)cuda, error);
+                                   : time_rows(&samples[i], (gc_cuda_arrays *)cuda, error);
     gpuconv_arrays_free(cuda);
     if (!status)
         status = gc_cuda_peak_rates(config, &rates, error);

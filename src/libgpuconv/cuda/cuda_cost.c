@@ -5,7 +5,7 @@
  */
 #include "cuda_algorithm.h"
 
-#include "job_plan.h"
+#include "cuda_arrays.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/engine/bank.h"
@@ -74,7 +74,7 @@ double gc_cuda_slowdown(int64_t points, bool three_kernels) {
  * the signal is longer than the caller said. */
 static int slots_of(const gc_problem *p, int64_t chunk) {
     const int64_t least = 3, total = gc_problem_frames(p, long_input) + p->ir->frames - 1;
-    const int64_t chunks = p->frames < 0 ? GC_CUDA_SLOTS : (total + chunk - 1) / chunk;
+    const int64_t chunks = p->frames < 0 ? GC_CUDA_SLOTS : gc_divide_up(total, chunk);
     return (int)gc_min(gc_max(chunks, least), p->chunk_most ? GC_BOUNDED_SLOTS : GC_CUDA_SLOTS);
 }
 

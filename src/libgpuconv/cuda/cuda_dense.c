@@ -188,7 +188,7 @@ static void init(gc_cuda_convolver *d, const gpuconv_plan *plan, const gck_respo
 
 static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {
     const int64_t hop = c->schedule.hop;
-    return gck_dense_convolve(m, &c->dense, c->parts, c->parts_count, (int)((frames + hop - 1) / hop), stream);
+    return gck_dense_convolve(m, &c->dense, c->parts, c->parts_count, (int)gc_divide_up(frames, hop), stream);
 }
 
 const gc_cuda_algorithm gc_cuda_matrix = {

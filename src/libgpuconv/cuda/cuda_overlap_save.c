@@ -101,7 +101,7 @@ static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_respo
 
 static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {
     const int64_t hop = c->schedule.hop;
-    return gck_overlap_save(m, &c->form, hop, (frames + hop - 1) / hop, &c->overlap_save, stream);
+    return gck_overlap_save(m, &c->form, hop, gc_divide_up(frames, hop), &c->overlap_save, stream);
 }
 
 const gc_cuda_algorithm gc_cuda_overlap_save = {

@@ -69,7 +69,7 @@ static void touch(void *context, int64_t index, int worker) {
 
 /* Writes to all pages with several threads: the operating system clears them, which takes longer than locking them. */
 static void touch_pages(char *memory, int64_t bytes) {
-    const int64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+    const int64_t pieces = gc_divide_up(bytes, PIECE_BYTES);
     gc_pool *pool = pieces > 1 ? gc_pool_new((int)gc_min(gc_min(pieces, THREADS_MAX), gc_processor_count())) : NULL;
     if (pool) /* without one, cudaHostRegister touches them */
         gc_pool_run(pool, touch, &(pages){memory, bytes}, pieces);

@@ -1,100 +1,116 @@
-/* Rows of different lengths in device memory, each with a response of its own: the transform of each row, its pieces,
- * and the launches. Contracts of the kernels: kernels/engine/job.h. */
-#include "cuda_batch.h"
-#include "cuda_device.h"
+/* Plans of rows on a device: the choice among the algorithms of rows, and what these share. */
+#include "cuda_algorithm.h"
+#include "cuda_arrays.h"
+
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/plan.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* A piece has as many hops as fit into PIECE frames: several thread blocks share a long row, so that no block is busy
- * alone at the end. Segments begin at multiples of ALIGNMENT frames. */
-enum { PIECE = 1 << 18, HOP_MAX = 1 << 15, ALIGNMENT = 32 };
+/* Segments begin at multiples of ALIGNMENT frames, so that accesses to aligned rows are whole sectors. */
+enum { ALIGNMENT = 32, REMEMBERED = 8 };
 
-/* Microseconds of a multiprocessor for a transform, with its part of loads and stores, measured on an H200. */
-static const double transform_us[GCK_ITEM_SIZES] = {1.55, 7.3, 7.3};
+/* ---- What the algorithms share ----------------------------------------------------------------------------------- */
 
-cudaError_t gc_cuda_rows_init(gc_cuda_rows *rows, gc_cuda_resources *r) {
-    gck_device device = {0};
-    int64_t scratch = 0;
-    GC_CUDA_TRY(r->err, gck_device_query(r->device, &device));
-    for (int i = 0; i < GCK_ITEM_SIZES; i++) {
-        const gck_item_sizes sizes = gck_item_query(i);
-        float2 *table = gc_cuda_host_table(r, sizes.twiddles, sizeof *table);
-        if (table)
-            gck_item_twiddles(i, table);
-        rows->twiddles[i] = gc_cuda_upload(r, table, sizes.twiddles * (int64_t)sizeof *table);
-        free(table);
-        scratch = gc_max(scratch, sizes.points * sizes.resident * device.multiprocessors);
+int gc_rows_size(const gc_cuda_rows *a, const gc_device *device, int64_t points) {
+    if (!points)
+        return 0;
+    const int size = a->number[__builtin_ctzll((unsigned long long)points)] - 1;
+    return size >= 0 && a->query(size).shared_bytes <= device->shared_memory ? size : -1;
+}
+
+/* Prepared spectra serve their own algorithm and size; their samples, where they are kept too, serve direct sums. */
+bool gc_rows_fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
+    const bool same = !p->only || (p->only == c->algorithm && p->only_points == points);
+    if (form || !(points ? same : p->samples && (same || p->spectra)))
+        return false;
+    c->schedule = (gc_schedule){.taps = p->rows.taps, .transform = points};
+    return gc_rows_size((const gc_cuda_rows *)c->algorithm, device, points) >= 0;
+}
+
+/* Makes the plan of a choice. Returns false if its algorithm does not serve the problem. */
+static bool make(const gc_problem *p, const gc_device *device, const gc_costs *costs, const gc_choice *c,
+                 gc_rows_plan *plan) {
+    const gc_cuda_rows *a = (const gc_cuda_rows *)c->algorithm;
+    const int64_t points = c->schedule.transform;
+    *plan = (gc_rows_plan){.algorithm = a, .size = gc_rows_size(a, device, points), .points = points / 2};
+    return a->plan(p, device, costs, plan);
+}
+
+void gc_rows_cost(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *c) {
+    gc_rows_plan plan;
+    c->cost = make(p, device, costs, c, &plan) ? plan.seconds : HUGE_VAL;
+    c->bytes = (double)plan.bytes;
+}
+
+int64_t gc_rows_cut(const gc_job_shape *s, gc_rows_plan *p) {
+    const int64_t points = p->points, parts = s->taps <= points + points / 2 ? 1 : gc_divide_up(s->taps, points);
+    const bool convolve = s->operation == GPUCONV_ARRAYS_CONVOLVE;
+    const int64_t overlap = gc_round_up(s->taps - 1, ALIGNMENT),
+                  frames = convolve ? s->output_frames : s->signal_frames;
+    p->hop = parts == 1 ? 2 * points - overlap : points;
+    p->part_taps = parts == 1 ? s->taps : points;
+    p->parts = parts;
+    p->segments = gc_divide_up(frames, p->hop);
+    p->lo = !convolve ? 0 : parts == 1 ? overlap : points;
+    p->shift = convolve ? s->offset - p->lo - (parts - 1) * p->hop : -s->offset;
+    /* A convolution that fits into one transform as a whole does not wrap around. */
+    if (convolve && parts == 1 && s->offset >= 0 && s->signal_frames + s->taps - 1 <= 2 * points &&
+        s->offset + frames <= 2 * points) {
+        p->hop = frames;
+        p->segments = 1;
+        p->lo = s->offset;
+        p->shift = 0;
     }
-    rows->scratch = gc_cuda_memory(r, scratch * (int64_t)sizeof *rows->scratch);
-    rows->next = gc_cuda_memory(r, GCK_ITEM_SIZES * (int64_t)sizeof *rows->next);
-    return r->err;
+    return parts;
 }
 
-int64_t gc_cuda_rows_pieces(int64_t rows, int64_t frames) {
-    return rows + frames / (PIECE - HOP_MAX) + 1;
+/* ---- Plans ------------------------------------------------------------------------------------------------------- */
+
+void gc_rows_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *p, gc_rows_plan *plan) {
+    gc_choice choice = {0};
+    if (gc_algorithms_choose(gc_cuda_algorithms, p, device, costs, &choice, NULL, NULL) ||
+        !make(p, device, costs, &choice, plan))
+        *plan = (gc_rows_plan){.algorithm = NULL};
 }
 
-/* Lays out a row for transforms of one size. Returns the microseconds that it takes; HUGE_VAL: only the last size takes
- * responses of several parts. */
-static double lay_out(int size, gck_item *row) {
-    const int64_t points = gck_item_query(size).points, total = row->frames + (int64_t)row->taps - 1;
-    row->size = size;
-    row->part = row->taps <= points + points / 2 ? row->taps : (int)points;
-    row->overlap = total <= 2 * points ? 0 : (int)gc_round_up(row->part - 1, ALIGNMENT);
-    const int64_t hop = 2 * points - row->overlap, parts = (row->taps + row->part - 1) / row->part;
-    if (parts > 1 && size < GCK_ITEM_SIZES - 1)
-        return HUGE_VAL;
-    return (double)parts * (1 + 2 * (double)((total + hop - 1) / hop)) * transform_us[size];
-}
+/* What a plan depends on: the job, the device, and the limits of it that tests change. Has no padding, so that equal
+ * ones have equal bytes. */
+typedef struct question {
+    gc_job_shape shape;
+    const gc_algorithm *only;
+    int64_t only_points, samples, spectra;
+    int64_t device, multiprocessors, shared_memory, resident_shared_memory, workspace;
+} question;
 
-int gc_cuda_rows_cut(const gck_item *row, gck_item *pieces) {
-    const int64_t total = row->frames + (int64_t)row->taps - 1;
-    gck_item best = *row, piece = *row;
-    double least = HUGE_VAL;
-    for (int size = 0; size < GCK_ITEM_SIZES; size++) {
-        const double us = lay_out(size, &piece);
-        if (us < least) {
-            least = us;
-            best = piece;
+_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 8 * sizeof(int64_t) &&
+                   sizeof(question) == sizeof(gc_job_shape) + sizeof(void *) + 8 * sizeof(int64_t),
+               "a question has no padding");
+
+/* A small call takes a few microseconds, and training repeats the same few jobs. */
+void gc_rows_plan_recall(const gc_device *device, const gc_costs *costs, const gc_problem *p, gc_rows_plan *plan) {
+    static _Thread_local struct {
+        question question;
+        gc_rows_plan plan;
+    } answers[REMEMBERED];
+    static _Thread_local unsigned next;
+    const question q = {p->rows,
+                        p->only,
+                        p->only_points,
+                        p->samples,
+                        p->spectra,
+                        device->number,
+                        device->multiprocessors,
+                        device->shared_memory,
+                        device->resident_shared_memory,
+                        device->workspace};
+    for (int i = 0; i < REMEMBERED; i++)
+        if (memcmp(&answers[i].question, &q, sizeof q) == 0) {
+            *plan = answers[i].plan;
+            return;
         }
-    }
-    const int64_t hop = 2 * gck_item_query(best.size).points - best.overlap, step = PIECE / hop * hop;
-    int n = 0;
-    for (int64_t at = 0; at < total; at += step) {
-        best.first = (int)at;
-        best.end = (int)gc_min(at + step, total);
-        pieces[n++] = best;
-    }
-    return n;
-}
-
-static int by_size_and_length(const void *a, const void *b) {
-    const gck_item *x = a, *y = b;
-    const int64_t m = x->end - x->first, n = y->end - y->first;
-    return x->size != y->size ? x->size - y->size : (m < n) - (m > n);
-}
-
-void gc_cuda_rows_sort(gck_item *pieces, int64_t count, int *counts) {
-    memset(counts, 0, GCK_ITEM_SIZES * sizeof *counts);
-    for (int64_t i = 0; i < count; i++)
-        counts[pieces[i].size]++;
-    qsort(pieces, (size_t)count, sizeof *pieces, by_size_and_length);
-}
-
-cudaError_t gc_cuda_rows_convolve(const gc_cuda_rows *rows, const gck_item *pieces, const int *counts,
-                                  cudaStream_t stream) {
-    cudaError_t err = cudaMemsetAsync(rows->next, 0, GCK_ITEM_SIZES * sizeof *rows->next, stream);
-    for (int i = 0; i < GCK_ITEM_SIZES; pieces += counts[i++]) {
-        const gck_items items = {.items = pieces,
-                                 .count = counts[i],
-                                 .next = rows->next + i,
-                                 .twiddles = rows->twiddles[i],
-                                 .scratch = rows->scratch};
-        if (counts[i] > 0)
-            GC_CUDA_TRY(err, gck_convolve_items(i, &items, stream));
-    }
-    return err;
+    gc_rows_plan_make(device, costs, p, plan);
+    answers[next % REMEMBERED].question = q;
+    answers[next++ % REMEMBERED].plan = *plan;
 }

@@ -44,7 +44,7 @@ static cudaError_t copy_pieces(upload *u) {
     gpuconv_cancel_set(NULL);
     gc_pool *pool = gc_pool_new(u->workers);
     if (pool)
-        gc_pool_run(pool, copy_piece, u, (u->bytes + PIECE_BYTES - 1) / PIECE_BYTES);
+        gc_pool_run(pool, copy_piece, u, gc_divide_up(u->bytes, PIECE_BYTES));
     gc_pool_free(pool);
     gpuconv_cancel_set(flag);
     cudaError_t err = pool ? cudaSuccess : cudaErrorMemoryAllocation;

@@ -5,7 +5,7 @@
  *
  * which is its latency, or its share of the multiprocessor if several blocks are resident.
  */
-#include "job_plan.h"
+#include "cuda_arrays.h"
 
 #include "libgpuconv/core/memory.h"
 
@@ -28,8 +28,9 @@ typedef struct work {
     double latency, resident; /* seconds of a transform alone, and per block of the same multiprocessor */
 } work;
 
-static int shared_bytes(int size) {
-    return gck_chip_query(size).shared_bytes;
+static gc_rows_kernels query(int size) {
+    const gck_chip_sizes s = gck_chip_query(size);
+    return (gc_rows_kernels){s.twiddles, s.shared_bytes};
 }
 
 /* Returns the blocks that a multiprocessor holds at a time. */
@@ -48,7 +49,7 @@ static double chip_seconds(const work *w, int64_t splits, int64_t *blocks) {
 
 /* Chooses the number of splits of an item: powers of two, three times them, and the most. per_split: seconds; 0: splits
  * are not added up. */
-static void choose_splits(const work *w, double launch, double per_split, gc_job_plan *p) {
+static void choose_splits(const work *w, double launch, double per_split, gc_rows_plan *p) {
     p->seconds = HUGE_VAL;
     for (int i = 0; i < SPLITS_TRIED; i++) {
         const int64_t step = i == 0 ? 1 : i % 2 ? INT64_C(2) << i / 2 : INT64_C(3) << (i / 2 - 1);
@@ -66,18 +67,17 @@ static void choose_splits(const work *w, double launch, double per_split, gc_job
     }
 }
 
-static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_job_plan *p) {
+static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
     const gc_job_shape *s = &problem->rows;
-    const int size = p->transform.size;
     const double *t = costs->seconds, launch = GC_ROWS_LAUNCH * t[GC_COST_CUDA_LAUNCH];
     if (s->routes.routes || gc_rows_cut(s, p) > 1 || s->rows * p->segments > SEGMENTS_MAX)
         return false;
-    const gck_chip_sizes kernels = gck_chip_query(size);
+    const gck_chip_sizes kernels = gck_chip_query(p->size);
     const bool gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     work w = {.device = device,
               .slots = device->multiprocessors * resident_blocks(device, &kernels),
-              .latency = sizes[size].cycles * t[GC_COST_CUDA_CYCLE],
-              .resident = sizes[size].point * (double)p->points * t[GC_COST_CUDA_CHIP] * device->multiprocessors};
+              .latency = sizes[p->size].cycles * t[GC_COST_CUDA_CYCLE],
+              .resident = sizes[p->size].point * (double)p->points * t[GC_COST_CUDA_CHIP] * device->multiprocessors};
     if (gradient) {
         const int64_t sums = s->responses * s->taps;
         w.items = s->responses;
@@ -98,9 +98,67 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     return true;
 }
 
+/* ---- Launches ---------------------------------------------------------------------------------------------------- */
+
+static cudaError_t run_gradient(const gc_cuda_call *c, cudaStream_t stream) {
+    const gpuconv_arrays_job *job = c->job;
+    const gc_rows_plan *p = &c->plan;
+    const int64_t scratch = gc_round_up(p->blocks * 2 * p->points * (int64_t)sizeof(float2), 256);
+    const gck_chip_gradient g = {.x = gc_cuda_kernel_rows(&job->signal),
+                                 .g = gc_cuda_kernel_rows(&job->output),
+                                 .target = {gc_cuda_kernel_rows(&job->response), job->accumulate},
+                                 .sharing = gc_cuda_sharing(&c->shape),
+                                 .gain = job->gain,
+                                 .taps = c->shape.taps,
+                                 .shift = p->shift,
+                                 .segments = (int)p->segments,
+                                 .hop = (int)p->hop,
+                                 .splits = (int)p->splits,
+                                 .blocks = (unsigned)p->blocks,
+                                 .twiddles = gc_rows_twiddles(c->cuda, p),
+                                 .scratch = c->workspace,
+                                 .partial = (float *)(void *)((char *)c->workspace + scratch)};
+    return gck_chip_gradient_response(p->size, &g, stream);
+}
+
+static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
+    const gpuconv_arrays_job *job = c->job;
+    const gc_rows_plan *p = &c->plan;
+    const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE;
+    if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+        return run_gradient(c, stream);
+    const gck_chip_job k = {.source = gc_cuda_kernel_rows(convolve ? &job->signal : &job->output),
+                            .response = gc_cuda_kernel_rows(&job->response),
+                            .target = {gc_cuda_kernel_rows(gc_job_written(job)), job->accumulate},
+                            .sharing = gc_cuda_sharing(&c->shape),
+                            .spectra = c->prepared ? c->prepared->spectra : NULL,
+                            .gain = job->gain,
+                            .taps = c->shape.taps,
+                            .shift = p->shift,
+                            .segments = (int)p->segments,
+                            .hop = (int)p->hop,
+                            .lo = (int)p->lo,
+                            .reflect = !convolve,
+                            .splits = (int)p->splits,
+                            .blocks = (unsigned)p->blocks,
+                            .twiddles = gc_rows_twiddles(c->cuda, p),
+                            .scratch = c->workspace};
+    return gck_chip_convolve(p->size, &k, stream);
+}
+
+static cudaError_t spectra(const gc_cuda_responses *r, const gpuconv_rows *from, const float2 *twiddles,
+                           cudaStream_t stream) {
+    const gck_rows rows = gc_cuda_kernel_rows(from);
+    return gck_chip_spectra(r->plan.size, &rows, r->base.rows, r->base.taps, twiddles, r->spectra, stream);
+}
+
 const gc_cuda_rows gc_rows_chip = {
     .row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", 1 << 11, 1 << 15),
     .number = {[11] = 1, [13] = 2, [14] = 3, [15] = 4},
-    .shared_bytes = shared_bytes,
+    .load = gck_chip_load,
+    .query = query,
+    .twiddles = gck_chip_twiddles,
+    .spectra = spectra,
     .plan = plan,
+    .run = run,
 };

@@ -8,7 +8,7 @@
  * exchange, where transforms are three in a chain on a few. 16 000 frames x 2000 taps on 132 multiprocessors: 144
  * frames of each, 2016 terms, 2270 cycles at 128 multiply-adds a cycle.
  */
-#include "job_plan.h"
+#include "cuda_arrays.h"
 
 #include "libgpuconv/core/memory.h"
 
@@ -45,20 +45,20 @@ static sums sums_of(const gc_job_shape *s) {
 }
 
 /* Divides the threads of a block between frames and terms. */
-static void divide_threads(gc_job_plan *p, int groups, int64_t chunk) {
+static void divide_threads(gc_rows_plan *p, int groups, int64_t chunk) {
     const int units = (int)gc_divide_up(chunk, GCK_JOB_DIRECT_UNIT), most = GCK_JOB_DIRECT_THREADS / groups;
-    p->each = (units + most - 1) / most;
+    p->each = gc_divide_up(units, most);
     p->groups = groups;
     p->chunk = units * GCK_JOB_DIRECT_UNIT;
-    p->term_parts = (units + p->each - 1) / p->each;
+    p->term_parts = gc_divide_up(units, p->each);
 }
 
 /* Completes a plan with tiles of `groups` groups, and predicts its seconds. */
-static void plan_tiles(const gc_device *device, const gc_costs *costs, const sums *s, int groups, gc_job_plan *p) {
+static void plan_tiles(const gc_device *device, const gc_costs *costs, const sums *s, int groups, gc_rows_plan *p) {
     const double *t = costs->seconds, launch = GC_ROWS_LAUNCH * t[GC_COST_CUDA_LAUNCH];
     const int64_t tile = (int64_t)groups * GCK_JOB_DIRECT_OUTPUTS, processors = device->multiprocessors;
     const int64_t terms = gc_min(s->terms, s->source_frames + tile); /* that meet the source */
-    *p = (gc_job_plan){.transform = {GC_JOB_DIRECT, 0}, .parts = 1, .segments = 1, .splits = 1};
+    *p = (gc_rows_plan){.algorithm = &gc_rows_direct, .parts = 1, .segments = 1, .splits = 1};
     p->tiles = gc_divide_up(s->frames, tile);
     int64_t chunk = gc_min(terms, GCK_JOB_DIRECT_CHUNK), chunks = gc_divide_up(terms, chunk);
     if (s->gradient) {
@@ -91,7 +91,7 @@ static void plan_tiles(const gc_device *device, const gc_costs *costs, const sum
                  (p->splits > 1 ? launch + (double)p->bytes / 2 * t[GC_COST_CUDA_OUTPUT] : 0);
 }
 
-static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_job_plan *best) {
+static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *best) {
     const gc_job_shape *shape = &problem->rows;
     const sums s = sums_of(shape);
     const int64_t longest = gc_max(gc_max(shape->signal_frames, shape->output_frames), shape->taps);
@@ -103,7 +103,7 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     const int64_t share =
         gc_divide_up(gc_divide_up(s.sums * s.frames, device->multiprocessors), GCK_JOB_DIRECT_OUTPUTS);
     for (int groups = 2; groups <= 2 * GCK_JOB_DIRECT_GROUPS; groups *= 2) {
-        gc_job_plan p;
+        gc_rows_plan p;
         const int64_t most = groups > GCK_JOB_DIRECT_GROUPS ? gc_max(1, gc_min(share, GCK_JOB_DIRECT_GROUPS)) : groups;
         const int64_t tiles = gc_divide_up(s.frames, most * GCK_JOB_DIRECT_OUTPUTS);
         plan_tiles(device, costs, &s, (int)gc_divide_up(gc_divide_up(s.frames, tiles), GCK_JOB_DIRECT_OUTPUTS), &p);
@@ -113,4 +113,37 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     return true;
 }
 
-const gc_cuda_rows gc_rows_direct = {.row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_DIRECT, "direct", 0, 0), .plan = plan};
+static cudaError_t load(int shared_bytes_max) {
+    (void)shared_bytes_max; /* any device has the shared memory */
+    return gck_job_direct_load();
+}
+
+static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
+    const gpuconv_arrays_job *job = c->job;
+    const gc_job_shape *s = &c->shape;
+    const gc_rows_plan *p = &c->plan;
+    const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE,
+               by_response = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    const gc_cuda_responses *kept = by_response ? NULL : c->prepared;
+    const gck_rows samples = {.data = kept ? kept->samples : NULL, .frames = s->taps, .stride = s->taps, .step = 1};
+    const gck_job_direct d = {.source = gc_cuda_kernel_rows(convolve ? &job->signal : &job->output),
+                              .factor =
+                                  kept ? samples : gc_cuda_kernel_rows(by_response ? &job->signal : &job->response),
+                              .target = {gc_cuda_kernel_rows(gc_job_written(job)), job->accumulate},
+                              .sharing = gc_cuda_sharing(s),
+                              .gain = job->gain,
+                              .terms = (int)(by_response ? s->signal_frames : s->taps),
+                              .shift = (int)(convolve ? s->offset : -s->offset),
+                              .reverse = convolve,
+                              .groups = p->groups,
+                              .parts = p->term_parts,
+                              .chunk = p->chunk,
+                              .each = p->each,
+                              .tiles = (int)p->tiles,
+                              .splits = (int)p->splits,
+                              .partial = c->workspace};
+    return by_response ? gck_job_direct_gradient(&d, stream) : gck_job_direct_convolve(&d, stream);
+}
+
+const gc_cuda_rows gc_rows_direct = {
+    .row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_DIRECT, "direct", 0, 0), .load = load, .plan = plan, .run = run};

@@ -1,8 +1,15 @@
 /*
  * Rows by transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu), for any number of taps. The time is
  * that of the points that cross the memory, and of the launches.
+ *
+ * A job is computed chunk by chunk, so that the workspace does not grow with the batch. A chunk is a range of rows (of
+ * batches, if there are routes) and of segments. The workspace:
+ *
+ *      responses   transforms of the responses, or the sums of a gradient by the responses and their transforms back
+ *      sources     transforms of the segments that are read (x for that gradient)
+ *      results     transforms of the segments that are written (g for that gradient); unused if products are in place
  */
-#include "job_plan.h"
+#include "cuda_arrays.h"
 
 #include "libgpuconv/core/memory.h"
 
@@ -12,13 +19,28 @@ enum { GRID_MAX = 65535 };
  * allow any position and type of samples, and larger transforms find less in the caches. */
 static const double size_point[GCK_3PASS_SIZES] = {1.333, 1.333, 1.44, 1.653, 1.866, 2.026, 2.346};
 
-static int shared_bytes(int size) {
-    return gck_3pass_query(size).shared_bytes;
+static gc_rows_kernels query(int size) {
+    const gck_3pass_sizes s = gck_3pass_query(size);
+    return (gc_rows_kernels){s.twiddles, s.shared_bytes};
+}
+
+/* The rows that are cut into chunks (batches, if there are routes), and the rows of the source and of the target in
+ * each. */
+typedef struct ends {
+    int64_t items, sources, targets;
+} ends;
+
+static ends ends_of(const gc_job_shape *s) {
+    const bool transposed = s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL;
+    const int inputs = s->routes.inputs, outputs = s->routes.outputs;
+    if (!s->routes.routes)
+        return (ends){s->rows, 1, 1};
+    return (ends){s->batch, transposed ? outputs : inputs, transposed ? inputs : outputs};
 }
 
 /* Fills the chunks of the job. in, out: transforms of a row (or batch) per segment; beside the sources before or behind
  * the segments that `parts` need. */
-static void cut_chunks(const gc_device *device, const gc_job_shape *s, gc_job_plan *p, int64_t items, int64_t in,
+static void cut_chunks(const gc_device *device, const gc_job_shape *s, gc_rows_plan *p, int64_t items, int64_t in,
                        int64_t out) {
     const int64_t most = gc_max(1, device->workspace / (p->points * (int64_t)sizeof(float2)));
     const int64_t channels = gc_max(gc_max(s->routes.inputs, s->routes.outputs), 1);
@@ -35,28 +57,26 @@ static void cut_chunks(const gc_device *device, const gc_job_shape *s, gc_job_pl
 }
 
 /* Returns the most responses that a chunk of rows uses. */
-static int64_t chunk_responses(const gc_job_shape *s, const gc_job_plan *p) {
+static int64_t chunk_responses(const gc_job_shape *s, const gc_rows_plan *p) {
     return p->rolling ? gc_min(s->responses, gc_divide_up(p->rows, s->group) + 1) : s->responses;
 }
 
 /* Splits of the sums of a gradient, so that the warps fill the device. */
-static int64_t splits_of(const gc_device *device, const gc_job_shape *s, const gc_job_plan *p) {
+static int64_t splits_of(const gc_device *device, const gc_job_shape *s, const gc_rows_plan *p) {
     const int64_t warps = chunk_responses(s, p) * p->parts * (p->points / 1024);
     const int64_t units =
         p->chunk_segments * gc_divide_up(p->rows, gc_max(1, s->routes.routes ? 1 : chunk_responses(s, p)));
     return gc_max(1, gc_min(gc_min(units, 64), gc_divide_up((int64_t)device->multiprocessors * 16, warps)));
 }
 
-static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_job_plan *p) {
+static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
     const gc_job_shape *s = &problem->rows;
     (void)gc_rows_cut(s, p);
     const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
-    const bool transposed = s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL;
-    const int64_t sources = !routed ? 1 : transposed ? s->routes.outputs : s->routes.inputs;
-    const int64_t targets = !routed ? 1 : transposed ? s->routes.inputs : s->routes.outputs;
+    const ends e = ends_of(s);
+    const int64_t items = e.items, sources = e.sources, targets = e.targets;
     p->sums = !gradient && (routed || p->parts > 1);
     p->rolling = !routed && !problem->spectra && gc_divide_up(s->rows, s->group) <= s->responses;
-    const int64_t items = routed ? s->batch : s->rows;
     cut_chunks(device, s, p, items, sources, p->sums || gradient ? targets : 0);
     if (p->rolling && gradient && p->rows < s->group) {
         p->rolling = false; /* the rows of a response are in several chunks */
@@ -79,16 +99,250 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     const double terms = (double)gc_max(1, s->routes.routes) / (double)targets * (double)p->parts;
     const double responses = (double)s->responses * (double)p->parts * (gradient ? 0.6 : problem->spectra ? 0.1 : 0.3);
     const double chunks = (double)gc_divide_up(items, p->rows) * (double)gc_divide_up(p->segments, p->chunk_segments);
-    const double each = size_point[p->transform.size] * (double)p->points * costs->seconds[GC_COST_CUDA_LONG];
+    const double each = size_point[p->size] * (double)p->points * costs->seconds[GC_COST_CUDA_LONG];
     p->seconds =
         each * (rows * ((gradient ? 1.25 : 1.0) + 0.4 * (terms - 1)) + responses) +
         chunks * (gradient || !problem->spectra ? 4 : 3) * GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
     return true;
 }
 
+/* ---- Launches ---------------------------------------------------------------------------------------------------- */
+
+typedef struct chunk {
+    int64_t row, rows; /* rows, or batches */
+    int64_t segment, segments;
+    int64_t response, responses;
+} chunk;
+
+/* What does not change from chunk to chunk. */
+typedef struct work {
+    const gc_cuda_call *call;
+    const gpuconv_arrays_job *job;
+    const gc_rows_plan *plan;
+    gck_sharing sharing;
+    const float2 *twiddles;
+    float2 *responses, *sources, *results;
+    bool convolve, routed;
+    int inputs, outputs; /* rows of the sources and of the targets per row of the chunk */
+    cudaStream_t stream;
+    cudaError_t err;
+} work;
+
+/* Transforms the columns of the blocks of rows first .. first + count - 1 into `to`. */
+static void forward(work *w, gck_3pass_blocks from, int64_t first, int64_t count, float2 *to) {
+    from.first_row = (int)first;
+    from.count = (int)count;
+    GC_CUDA_TRY(w->err, gck_3pass_forward(w->plan->size, &from, w->twiddles, to, w->stream));
+}
+
+static void inverse(work *w, gck_3pass_blocks to, int64_t first, int64_t count, const float2 *from) {
+    to.first_row = (int)first;
+    to.count = (int)count;
+    GC_CUDA_TRY(w->err, gck_3pass_inverse(w->plan->size, &to, w->twiddles, from, w->stream));
+}
+
+/* Returns the blocks of responses: one for each part. */
+static gck_3pass_blocks response_blocks(const work *w) {
+    const gc_rows_plan *p = w->plan;
+    return (gck_3pass_blocks){.rows = gc_cuda_kernel_rows(&w->job->response),
+                              .blocks = (int)p->parts,
+                              .step = p->part_taps,
+                              .window = (int)p->part_taps,
+                              .kept = (int)p->part_taps,
+                              .scale = 1.0f / (float)p->points,
+                              .accumulate = w->job->accumulate};
+}
+
+/* Returns `segments` blocks of an array from segment `first` on. */
+static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_rows *array, int64_t first, int64_t segments) {
+    const gc_rows_plan *p = w->plan;
+    return (gck_3pass_blocks){.rows = gc_cuda_kernel_rows(array),
+                              .blocks = (int)segments,
+                              .first_block = first,
+                              .step = p->hop,
+                              .window = (int)(2 * p->points),
+                              .lo = (int)p->lo,
+                              .kept = (int)p->hop,
+                              .scale = 1.0f,
+                              .accumulate = w->job->accumulate};
+}
+
+/* Transforms fresh responses: the columns; the rows too, if products are summed. */
+static void transform_responses(work *w, const chunk *c) {
+    const gc_rows_plan *p = w->plan;
+    forward(w, response_blocks(w), c->response, c->responses, w->responses);
+    if (p->sums)
+        GC_CUDA_TRY(w->err,
+                    gck_3pass_spectra(w->plan->size, c->responses * p->parts, w->twiddles, w->responses, w->stream));
+}
+
+/* Multiplies the sources of a chunk in place, or sums the products into the results. */
+static void multiply(work *w, const chunk *c) {
+    const gc_rows_plan *p = w->plan;
+    const gc_cuda_responses *kept = w->call->prepared;
+    const float2 *spectra = kept ? kept->spectra : w->responses;
+    if (!p->sums) {
+        /* A warp that holds a row of a fresh response multiplies many blocks, if there are enough warps. */
+        const int64_t warps = c->rows * p->points / 1024, wanted = 4096;
+        const int64_t ranges = gc_min(c->segments, kept ? c->segments : gc_divide_up(wanted, warps));
+        const gck_3pass_products a = {.sharing = w->sharing,
+                                      .first_row = (int)c->row,
+                                      .count = (int)c->rows,
+                                      .blocks = (int)c->segments,
+                                      .per_warp = (int)gc_divide_up(c->segments, ranges),
+                                      .reflect = !w->convolve,
+                                      .twiddles = w->twiddles,
+                                      .responses = spectra,
+                                      .first_response = kept ? 0 : (int)c->response,
+                                      .fresh = !kept,
+                                      .scratch = w->sources};
+        GC_CUDA_TRY(w->err, gck_3pass_multiply(w->plan->size, &a, w->stream));
+        return;
+    }
+    /* Without routes the rows are the outputs of one batch. */
+    const gck_3pass_sums a = {.batch = w->routed ? (int)c->rows : 1,
+                              .blocks = (int)c->segments,
+                              .parts = (int)p->parts,
+                              .inputs = w->routed ? w->inputs : (int)c->rows,
+                              .outputs = w->routed ? w->outputs : (int)c->rows,
+                              .row = !w->routed    ? NULL
+                                     : w->convolve ? kept->row
+                                                   : kept->transposed_row,
+                              .route = !w->routed    ? NULL
+                                       : w->convolve ? kept->route
+                                                     : kept->transposed_route,
+                              .sharing = w->sharing,
+                              .first_row = (int)c->row,
+                              .first_response = kept ? 0 : (int)c->response,
+                              .reflect = !w->convolve,
+                              .twiddles = w->twiddles,
+                              .spectra = spectra,
+                              .sources = w->sources,
+                              .results = w->results};
+    GC_CUDA_TRY(w->err, gck_3pass_sum(w->plan->size, &a, w->stream));
+}
+
+static void convolve(work *w, const chunk *c) {
+    const gc_rows_plan *p = w->plan;
+    const gpuconv_rows *source = w->convolve ? &w->job->signal : &w->job->output;
+    const gpuconv_rows *target = w->convolve ? &w->job->output : &w->job->signal;
+    gck_3pass_blocks from = signal_blocks(w, source, c->segment, c->segments + p->parts - 1);
+    gck_3pass_blocks to = signal_blocks(w, target, c->segment, c->segments);
+    from.shift = p->shift;
+    from.gain = w->convolve ? w->job->gain : NULL;
+    to.gain = w->convolve ? NULL : w->job->gain;
+    forward(w, from, c->row * w->inputs, c->rows * w->inputs, w->sources);
+    multiply(w, c);
+    inverse(w, to, c->row * w->outputs, c->rows * w->outputs, p->sums ? w->results : w->sources);
+}
+
+/* Adds the products of a chunk to the sums of its responses. */
+static void correlate(work *w, const chunk *c, bool add) {
+    const gc_rows_plan *p = w->plan;
+    const int64_t behind = c->segments + p->parts - 1;
+    gck_3pass_blocks x = signal_blocks(w, &w->job->signal, c->segment, c->segments);
+    gck_3pass_blocks g = signal_blocks(w, &w->job->output, c->segment, behind);
+    x.window = (int)p->hop;
+    x.gain = w->job->gain;
+    x.scale = 1.0f / (float)p->points;
+    g.shift = p->shift;
+    forward(w, x, c->row * w->inputs, c->rows * w->inputs, w->sources);
+    forward(w, g, c->row * w->outputs, c->rows * w->outputs, w->results);
+    const gck_3pass_correlations a = {.sharing = w->sharing,
+                                      .route = w->routed ? w->call->prepared->ends : NULL,
+                                      .first_row = (int)c->row,
+                                      .count = (int)c->rows,
+                                      .inputs = w->inputs,
+                                      .outputs = w->outputs,
+                                      .first_response = (int)c->response,
+                                      .responses = (int)c->responses,
+                                      .blocks = (int)c->segments,
+                                      .parts = (int)p->parts,
+                                      .splits = (int)p->splits,
+                                      .add = add,
+                                      .twiddles = w->twiddles,
+                                      .x = w->sources,
+                                      .g = w->results,
+                                      .sums = w->responses};
+    GC_CUDA_TRY(w->err, gck_3pass_correlate(w->plan->size, &a, w->stream));
+}
+
+/* Transforms the sums back and stores them. The columns follow the sums in the workspace. */
+static void finish(work *w, const chunk *c) {
+    const gc_rows_plan *p = w->plan;
+    float2 *columns = w->responses + c->responses * p->parts * p->splits * p->points;
+    GC_CUDA_TRY(w->err, gck_3pass_finish(w->plan->size, c->responses * p->parts, p->splits, w->twiddles, w->responses,
+                                         columns, w->stream));
+    inverse(w, response_blocks(w), c->response, c->responses, columns);
+}
+
+/* Returns the chunk of rows from `row` on, with the responses that it uses. */
+static chunk chunk_of(const work *w, int64_t row, int64_t items) {
+    const gc_job_shape *s = &w->call->shape;
+    const int64_t rows = gc_min(w->plan->rows, items - row);
+    if (!w->plan->rolling)
+        return (chunk){.row = row, .rows = rows, .responses = w->routed ? s->responses : w->sharing.responses};
+    const int64_t first = row / s->group, last = (row + rows - 1) / s->group;
+    return (chunk){.row = row, .rows = rows, .response = first, .responses = last - first + 1};
+}
+
+static cudaError_t run(const gc_cuda_call *call, cudaStream_t stream) {
+    const gc_job_shape *s = &call->shape;
+    const gc_rows_plan *p = &call->plan;
+    const gpuconv_arrays_operation operation = s->operation;
+    const ends e = ends_of(s);
+    const bool gradient = operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    work w = {.call = call,
+              .job = call->job,
+              .plan = p,
+              .sharing = gc_cuda_sharing(s),
+              .twiddles = gc_rows_twiddles(call->cuda, p),
+              .responses = call->workspace,
+              .convolve = operation == GPUCONV_ARRAYS_CONVOLVE,
+              .routed = s->routes.routes > 0,
+              .inputs = (int)e.sources,
+              .outputs = (int)e.targets,
+              .stream = stream};
+    w.sources = w.responses + p->response_transforms * p->points;
+    w.results = w.sources + p->source_transforms * p->points;
+    for (int64_t row = 0; row < e.items; row += p->rows) {
+        chunk c = chunk_of(&w, row, e.items);
+        if (!gradient && !call->prepared && (p->rolling || row == 0))
+            transform_responses(&w, &c);
+        for (c.segment = 0; c.segment < p->segments; c.segment += p->chunk_segments) {
+            c.segments = gc_min(p->chunk_segments, p->segments - c.segment);
+            if (gradient)
+                correlate(&w, &c, c.segment > 0 || (row > 0 && !p->rolling));
+            else
+                convolve(&w, &c);
+        }
+        if (gradient && (p->rolling || row + p->rows >= e.items))
+            finish(&w, &c);
+    }
+    return w.err;
+}
+
+static cudaError_t spectra(const gc_cuda_responses *r, const gpuconv_rows *rows, const float2 *twiddles,
+                           cudaStream_t stream) {
+    const gc_rows_plan *p = &r->plan;
+    const gck_3pass_blocks from = {.rows = gc_cuda_kernel_rows(rows),
+                                   .count = (int)r->base.rows,
+                                   .blocks = (int)p->parts,
+                                   .step = p->part_taps,
+                                   .window = (int)p->part_taps,
+                                   .scale = 1.0f / (float)p->points};
+    cudaError_t err = gck_3pass_forward(p->size, &from, twiddles, r->spectra, stream);
+    return GC_CUDA_TRY(err, gck_3pass_spectra(p->size, r->base.rows * p->parts, twiddles, r->spectra, stream));
+}
+
 const gc_cuda_rows gc_rows_three_pass = {
     .row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", 1 << 15, 1 << 21),
     .number = {[15] = 1, [16] = 2, [17] = 3, [18] = 4, [19] = 5, [20] = 6, [21] = 7},
-    .shared_bytes = shared_bytes,
+    .table = GCK_CHIP_SIZES,
+    .load = gck_3pass_load,
+    .query = query,
+    .twiddles = gck_3pass_twiddles,
+    .spectra = spectra,
     .plan = plan,
+    .run = run,
 };

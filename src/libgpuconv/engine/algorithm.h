@@ -19,11 +19,11 @@ typedef struct gc_algorithm gc_algorithm;
 typedef struct gc_choice {
     const gc_algorithm *algorithm;
     gc_schedule schedule;
-    int64_t chunk;    /* frames, of a stream */
-    int slots;        /* most chunks in flight */
-    double bytes;     /* memory of the convolution */
-    double cost;      /* seconds that rank sizes and algorithms of one backend; HUGE_VAL: not to be used */
-    double predicted; /* seconds for the expected frames; of a bank: of a period */
+    int64_t chunk; /* frames, of a stream; of a bank: of the shortest call that uses `schedule` for the first level */
+    int slots;     /* most chunks in flight */
+    double bytes;  /* memory of the convolution */
+    double cost;   /* seconds that rank sizes and algorithms of one backend; HUGE_VAL: not to be used */
+    double predicted; /* seconds for the expected frames; of a bank: for one frame */
     gc_levels levels; /* of a bank */
 } gc_choice;
 
@@ -38,7 +38,8 @@ struct gc_algorithm {
     double thrift, excess;
 
     /* Makes the schedule of a choice, with transforms of `points` points. form: 0 or 1, for algorithms with two
-     * schedules of a size. Returns false if there is none, or if the device cannot execute it. */
+     * schedules of a size. Returns false if there is none, or if the device cannot execute it.
+     * NULL: the algorithm has one size, without a schedule. */
     bool (*fits)(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice);
 
     /* Fills the rest of a choice whose algorithm and schedule are set, but for `predicted`. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define BLOCK_MAX (INT64_C(1) << 30)
-enum { CHANNELS_MAX = 1 << 20 };
+enum { CHANNELS_MAX = 1 << 20, GPU_STEPS = 1 << 29 }; /* GPU_STEPS: the limit of gck_rows */
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
@@ -62,8 +62,8 @@ static gpuconv_status check_rows(const gpuconv_arrays *place, const gpuconv_rows
         return refuse(error, name, "rows", a->rows, "1 to 2^30");
     if (a->frames < 1 || a->frames > GC_JOB_FRAMES_MAX)
         return refuse(error, name, "frames", a->frames, "1 to 2^40");
-    if (place->device >= 0 && a->step != 1) /* the kernels read and write contiguous frames */
-        return refuse(error, name, "step", a->step, "1 on a GPU");
+    if (place->device >= 0 && (a->step <= -GPU_STEPS || a->step >= GPU_STEPS))
+        return refuse(error, name, "step", a->step, "less than 2^29 and more than -2^29 on a GPU");
     if (a->step < -INT64_MAX / 16 / a->frames || a->step > INT64_MAX / 16 / a->frames)
         return refuse(error, name, "step", a->step, size);
     if (written && !a->step && a->frames > 1)
@@ -114,6 +114,8 @@ const gpuconv_rows *gc_job_written(const gpuconv_arrays_job *job) {
                                                               : &job->response;
 }
 
+static const char *const names[] = {"job.signal", "job.output", "job.response"};
+
 /* Returns whether the job uses its field `response`. */
 static bool uses_response(const gpuconv_arrays_job *job) {
     return !job->prepared || job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
@@ -159,14 +161,12 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
     const gpuconv_responses *kept = job->prepared;
     if ((int)job->operation < GPUCONV_ARRAYS_CONVOLVE || job->operation > GPUCONV_ARRAYS_GRADIENT_RESPONSE)
         return refuse(error, "job", "operation", (int)job->operation, "a gpuconv_arrays_operation");
-    const gpuconv_rows *written = gc_job_written(job);
-    gpuconv_status status = check_rows(place, &job->signal, "job.signal", written == &job->signal, error);
-    if (!status)
-        status = check_rows(place, &job->output, "job.output", written == &job->output, error);
-    if (!status && uses_response(job))
-        status = check_rows(place, &job->response, "job.response", written == &job->response, error);
-    if (status)
-        return status;
+    const gpuconv_rows *array[] = {&job->signal, &job->output, &job->response};
+    for (int i = 0; i < (uses_response(job) ? 3 : 2); i++) {
+        const gpuconv_status status = check_rows(place, array[i], names[i], array[i] == gc_job_written(job), error);
+        if (status)
+            return status;
+    }
     if (job->group < 1)
         return refuse(error, "job", "group", job->group, "at least 1");
     if (job->offset < -GC_JOB_FRAMES_MAX || job->offset > GC_JOB_FRAMES_MAX)
@@ -189,15 +189,14 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
 
 gpuconv_status gc_job_check_pointers(const gpuconv_arrays_job *job, gpuconv_error *error) {
     const gpuconv_rows *array[] = {&job->signal, &job->output, &job->response};
-    const char *const name[] = {"job.signal", "job.output", "job.response"};
     const gpuconv_rows *written = gc_job_written(job);
     for (int i = 0; i < (uses_response(job) ? 3 : 2); i++) {
-        gpuconv_status status = check_data(array[i], name[i], error);
+        gpuconv_status status = check_data(array[i], names[i], error);
         if (status)
             return status;
         if (array[i] != written && array[i]->data == written->data)
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.data is also the array that is written; use other memory",
-                           name[i]);
+                           names[i]);
     }
     if ((uintptr_t)job->gain % sizeof(float))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.gain is %p; use an address aligned to 4 bytes",

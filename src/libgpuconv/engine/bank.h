@@ -45,12 +45,30 @@ typedef struct gc_bank_backend {
 
 extern const gc_bank_backend gc_bank_cuda;
 
-/* ---- Plan, the same for every backend (bank_plan.c) -------------------------------------------------------------- */
+/* ---- Plan (bank_plan.c) ------------------------------------------------------------------------------------------ */
+
+/* The cuts of a response into levels that a search compares. */
+typedef struct gc_level_search {
+    const gc_problem *problem;
+    const gc_costs *costs;
+
+    /* Returns the seconds of a level per frame; HUGE_VAL: the level cannot be computed in time. number: 0 is the first.
+     */
+    double (*seconds)(const gc_problem *problem, const gc_costs *costs, gc_level *level, int number);
+
+    int64_t taps;
+    int64_t shortest, longest; /* hops of the levels behind the first one */
+    int earliest, latest;      /* first taps of these levels, in hops */
+    int most;                  /* levels */
+} gc_level_search;
+
+/* Fills cost and levels of a choice: the cut with the lowest cost. first_hop: of the first level. */
+void gc_levels_search(const gc_level_search *search, int64_t first_hop, gc_choice *choice);
 
 /* Returns whether route c leads from input c to output c, and there are no others. */
 bool gc_bank_is_diagonal(const gc_bank_options *options);
 
-/* The algorithm of banks: fills choice->levels. */
+/* The algorithm of banks on a GPU: fills choice->levels. */
 extern const gc_algorithm gc_bank_levels;
 
 #endif

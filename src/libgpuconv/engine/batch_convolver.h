@@ -74,8 +74,8 @@ typedef struct gc_batch_backend {
     void (*free)(gc_batch_slot *slot);
 
     /* Optional, for benchmarks; NULL on the CPU. Convolves on all listed devices at once, each signal with its own
-     * response, from device memory to device memory. *error_db is the relative RMS error in dB over some hundred
-     * frames. Fails with DEVICE or MEMORY. */
+     * response, from device memory to device memory. *error_db is the relative RMS error in dB over all frames,
+     * within 6 dB (dsp/point_sums.h). Fails with DEVICE or MEMORY. */
     gpuconv_status (*time_batch)(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
 
     /* Copies responses to a device, for gc_batch_item.planes. Returns NULL if the device has too little memory. NULL:

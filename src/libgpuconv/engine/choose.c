@@ -4,12 +4,10 @@
  * All sizes of an algorithm are costed before one is chosen, because some algorithms bound their memory by that of
  * their smallest size.
  */
-#include "backend.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/number.h"
+#include "plan.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { FORMS = 2, SIZES = 24 * FORMS };
 
@@ -20,7 +18,7 @@ static int cost_sizes(const gc_algorithm *a, const gc_problem *p, const gc_devic
     sizes[0] = (gc_choice){.algorithm = a};
     for (int64_t points = a->least; points <= a->most; points = points ? 2 * points : 1)
         for (int form = 0; form < FORMS; form++)
-            if (a->fits(p, d, points, form, &sizes[count])) {
+            if (a->fits ? a->fits(p, d, points, form, &sizes[count]) : form == 0) {
                 a->cost(p, d, costs, &sizes[count++]);
                 sizes[count] = (gc_choice){.algorithm = a};
             }
@@ -82,45 +80,4 @@ gpuconv_status gc_algorithms_choose(const gc_algorithm *const *algorithms, const
             least = fmin(least, c.bytes);
     }
     return choice->algorithm ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s", reason.message);
-}
-
-/* Writes the reason of a choice: its time, the times of the other algorithms, and from 4 channels on the density of the
- * matrix, on which a choice of dense matrices rests. */
-static void write_reason(gpuconv_plan *plan, const gc_problem *p, const gc_costs *costs, const double *seconds) {
-    const gc_algorithm *const *row = plan->backend->algorithms;
-    const char *joint = ", against";
-    gc_format(plan->reason, sizeof plan->reason, "%.3g s predicted%s", plan->choice.predicted,
-              *costs->cpu || *costs->cuda ? " by the calibration" : "");
-    for (int i = 0; row[i]; i++)
-        if (row[i] != plan->choice.algorithm && seconds[i] < HUGE_VAL) {
-            const size_t used = strlen(plan->reason);
-            gc_format(plan->reason + used, sizeof plan->reason - used, "%s %.3g s for %s", joint, seconds[i],
-                      row[i]->name);
-            joint = " and";
-        }
-    const size_t used = strlen(plan->reason);
-    if (p->products >= 2 * (int64_t)(p->ir->inputs + p->ir->outputs))
-        gc_format(plan->reason + used, sizeof plan->reason - used, "; %d routes of %lld, density %.0f %%",
-                  p->ir->routes, (long long)p->products, 100.0 * p->ir->routes / (double)p->products);
-}
-
-gpuconv_status gc_plan_choose(gpuconv_plan *plan, const gc_backend *backend, const gc_problem *p,
-                              const gpuconv_config *config, gpuconv_error *error) {
-    const gc_algorithm *only[] = {NULL, NULL}, *const *row = backend->algorithms;
-    double seconds[GC_ROWS_MAX] = {0};
-    plan->backend = backend;
-    const gc_costs costs = backend->costs(&plan->device);
-    for (; config->algorithm && *row && !*only; row++)
-        if ((*row)->kind == p->kind && (*row)->id == config->algorithm)
-            *only = *row;
-    if (config->algorithm && !*only)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s has no algorithm %s", gpuconv_backend_name(backend->id),
-                       gpuconv_algorithm_name(config->algorithm));
-    const gpuconv_status status = gc_algorithms_choose(*only ? only : backend->algorithms, p, &plan->device, &costs,
-                                                       &plan->choice, seconds, error);
-    if (*only)
-        snprintf(plan->reason, sizeof plan->reason, "%s was requested", (*only)->name);
-    else if (!status)
-        write_reason(plan, p, &costs, seconds);
-    return status;
 }

@@ -124,7 +124,7 @@ int64_t gc_engine_tail(const gpuconv_engine *e) {
 }
 
 const char *gc_engine_failure(const gpuconv_engine *e, gpuconv_status status) {
-    const char *reason = e->executor->failure(e->stream);
+    const char *reason = e->executor->failure ? e->executor->failure(e->stream) : "";
     return status == GPUCONV_ERROR_DEVICE && *reason ? reason : gpuconv_status_text(status);
 }
 

@@ -1,5 +1,6 @@
 /*
- * Plans: configuration, choice of the backend, and what a plan says about itself. choose.c chooses the algorithm.
+ * Plans: configuration, choice of the backend, and what a plan says about itself. choose.c compares the algorithms of a
+ * backend.
  *
  * A GPU is probed only if the CPU would take longer than the GPU takes to initialise, so short jobs never load the
  * driver.
@@ -12,7 +13,9 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
 
+#include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +68,47 @@ static gpuconv_status check_config(const gpuconv_config *config, gpuconv_error *
 
 /* The latency of a stream whose length is unknown, if its configuration does not say more. */
 static const int64_t stream_latency = 8192;
+
+/* Writes the reason of a choice: its time, the times of the other algorithms, and from 4 channels on the density of the
+ * matrix, on which a choice of dense matrices rests. */
+static void write_reason(gpuconv_plan *plan, const gc_problem *p, const gc_costs *costs, const double *seconds) {
+    const gc_algorithm *const *row = plan->backend->algorithms;
+    const char *joint = ", against";
+    gc_format(plan->reason, sizeof plan->reason, "%.3g s predicted%s", plan->choice.predicted,
+              *costs->cpu || *costs->cuda ? " by the calibration" : "");
+    for (int i = 0; row[i]; i++)
+        if (row[i] != plan->choice.algorithm && seconds[i] < HUGE_VAL) {
+            const size_t used = strlen(plan->reason);
+            gc_format(plan->reason + used, sizeof plan->reason - used, "%s %.3g s for %s", joint, seconds[i],
+                      row[i]->name);
+            joint = " and";
+        }
+    const size_t used = strlen(plan->reason);
+    if (p->products >= 2 * (int64_t)(p->ir->inputs + p->ir->outputs))
+        gc_format(plan->reason + used, sizeof plan->reason - used, "; %d routes of %lld, density %.0f %%",
+                  p->ir->routes, (long long)p->products, 100.0 * p->ir->routes / (double)p->products);
+}
+
+gpuconv_status gc_plan_choose(gpuconv_plan *plan, const gc_backend *backend, const gc_problem *p,
+                              const gpuconv_config *config, gpuconv_error *error) {
+    const gc_algorithm *only[] = {NULL, NULL}, *const *row = backend->algorithms;
+    double seconds[GC_ROWS_MAX] = {0};
+    plan->backend = backend;
+    const gc_costs costs = backend->costs(&plan->device);
+    for (; config->algorithm && *row && !*only; row++)
+        if ((*row)->kind == p->kind && (*row)->id == config->algorithm)
+            *only = *row;
+    if (config->algorithm && !*only)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s has no algorithm %s", gpuconv_backend_name(backend->id),
+                       gpuconv_algorithm_name(config->algorithm));
+    const gpuconv_status status = gc_algorithms_choose(*only ? only : backend->algorithms, p, &plan->device, &costs,
+                                                       &plan->choice, seconds, error);
+    if (*only)
+        snprintf(plan->reason, sizeof plan->reason, "%s was requested", (*only)->name);
+    else if (!status)
+        write_reason(plan, p, &costs, seconds);
+    return status;
+}
 
 /* Makes the plan for one backend. backend: NULL if this build has none. start: starts the device and plans with the
  * memory that is free. */

@@ -12,7 +12,7 @@ enum { GC_BOUNDED_SLOTS = 3 };
 typedef enum gc_problem_kind {
     GC_STREAM = 0, /* chunks of frames through the routes of a response, in order */
     GC_ROWS,       /* rows of arrays, all at once */
-    GC_BANK        /* a block of every channel in each period */
+    GC_BANK        /* a block of every channel in each period, in real time */
 } gc_problem_kind;
 
 /* The routes of prepared responses; `routes` is 0 if there are none. */
@@ -48,10 +48,15 @@ typedef struct gc_problem {
     const struct gc_algorithm *only; /* the algorithm of the spectra, or the only one to consider; NULL: any */
     int64_t only_points;             /* and the points of its transforms; 0: it has none */
 
-    /* GC_BANK */
+    /* GC_BANK on a GPU */
     const struct gc_bank_options *bank;
     bool diagonal;       /* route c leads from input c to output c, and there are no others */
     int64_t longest_hop; /* frames of the partitions, at most */
+
+    /* GC_BANK on the CPU, with `ir` and `products` */
+    int64_t zeros;   /* taps of silence at the beginning of all responses */
+    int64_t block;   /* frames of the longest call that has to be served in time */
+    double deadline; /* seconds that the callback may spend on a block of a level */
 } gc_problem;
 
 /* Fills *problem for a stream of `frames` frames of input (negative: unknown) and at most `latency` frames of latency

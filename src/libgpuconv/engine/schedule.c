@@ -12,6 +12,8 @@
  */
 #include "schedule.h"
 
+#include "libgpuconv/core/memory.h"
+
 /* Begins a schedule with transforms. Returns false if there is none of this size. */
 static bool begin(int64_t taps, int64_t transform, gc_schedule *s) {
     *s = (gc_schedule){.taps = taps, .transform = transform, .hop = 1, .partition = taps, .partitions = 1};
@@ -37,7 +39,7 @@ bool gc_schedule_partitioned(int64_t taps, int64_t transform, gc_schedule *s) {
     if (!begin(taps, transform, s))
         return false;
     s->hop = s->partition = transform / 2;
-    s->partitions = (taps + s->partition - 1) / s->partition;
+    s->partitions = gc_divide_up(taps, s->partition);
     return true;
 }
 

@@ -13,17 +13,20 @@ typedef struct gc_schedule {
     int64_t partitions; /* how many of them, the last one padded with zeros */
 } gc_schedule;
 
-/* A response in levels of partitions with growing hops, which a bank executes. */
-enum { GC_LEVELS_MAX = 4 };
+/* A response in levels of partitions with growing hops. */
+enum { GC_LEVELS_MAX = 4 /* on a GPU */, GC_CPU_LEVELS_MAX = 10 };
 
 typedef struct gc_level {
-    int64_t hop, first_tap; /* of the first level: the block, 0 */
-    int partitions;         /* of hop taps each, from first_tap on */
+    int64_t hop, first_tap; /* of the first level: the block on a GPU, 1 on the CPU; 0 */
+    int64_t partitions;     /* of hop taps each, from first_tap on */
+    bool at_once;           /* on the CPU: a block takes so little time that the callback computes it, and no worker has
+                               to wake up */
 } gc_level;
 
 typedef struct gc_levels {
     int count;
-    gc_level level[GC_LEVELS_MAX];
+    gc_level level[GC_CPU_LEVELS_MAX];
+    bool dense; /* on the CPU: the levels behind the first one compute products of matrices */
 } gc_levels;
 
 /* The schedules for `taps` >= 1. `transform`: points, a power of two >= 4. Return false when the sizes do not fit. */

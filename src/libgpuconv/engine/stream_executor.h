@@ -64,7 +64,7 @@ typedef struct gc_stream_executor {
     /* Copies the statistics. Call it when no chunk is in flight. */
     void (*measure)(gc_stream *stream, gc_stream_stats *stats);
 
-    /* Returns the reason of the last DEVICE status as one sentence, or "". */
+    /* Returns the reason of the last DEVICE status as one sentence, or "". NULL: there is none. */
     const char *(*failure)(const gc_stream *stream);
 
     void (*free)(gc_stream *stream);

@@ -26,10 +26,9 @@ void gc_realtime_free_control(gpuconv_realtime *r) {
 }
 
 void gc_realtime_poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
-    const gc_rt_schedule *s = &c->schedule;
-    for (int i = 0; i < s->stages; i++) {
-        const long ns = (long)(1e9 * (double)s->stage[i].hop / r->config.rate / 2);
-        if (!s->stage[i].in_callback && ns < atomic_load(&r->poll_ns))
+    for (int i = 0; i < c->stages; i++) {
+        const long ns = (long)(1e9 * (double)c->stage[i].level.hop / r->config.rate / 2);
+        if (!c->stage[i].level.at_once && ns < atomic_load(&r->poll_ns))
             atomic_store(&r->poll_ns, ns);
     }
 }

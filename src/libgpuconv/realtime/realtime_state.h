@@ -24,7 +24,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-enum { GC_RT_CHUNK = 1024, GC_RT_MAX_THREADS = 64 };
+enum { GC_RT_MAX_THREADS = 64 };
 
 /* Part 0 of what plays is the whole response, the other parts are layers. Voices of whole responses come first, then
  * those of layers: at most one active and one decaying for each. */

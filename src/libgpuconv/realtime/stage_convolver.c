@@ -3,12 +3,14 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/backend.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
-    SEGMENT = 4096,  /* most frames processed at a time */
+    SEGMENT = 4096,  /* frames between the cuts of calls without stages, where the ring may end */
     HISTORY_HOPS = 8 /* length of the input ring in hops of the longest stage */
 };
 
@@ -22,7 +24,7 @@ void gc_rt_convolver_free(gc_rt_convolver *c) {
     if (!c)
         return;
     gc_gpu_tail_free(c->tail); /* first: its thread reads the input ring */
-    for (int i = 0; i < c->schedule.stages; i++)
+    for (int i = 0; i <= c->stages; i++)
         free_stage(&c->stage[i]);
     free_stage(&c->head);
     gpuconv_ir_free(c->ir);
@@ -33,52 +35,87 @@ void gc_rt_convolver_free(gc_rt_convolver *c) {
     free(c);
 }
 
-/* Allocates a stage of `plan` and transforms its section of the response: plan->partitions partitions of `length` taps
- * from tap plan->offset on. Returns false without memory or once cancelled. */
-static bool make_stage(const gc_rt_convolver *c, const gc_rt_stage_plan *plan, int64_t length, int64_t points,
+/* Returns the number of frames of silence at the beginning of the response. */
+static int64_t leading_zeros(const gpuconv_ir *ir) {
+    int64_t zeros = ir->frames;
+    for (int p = 0; p < ir->planes; p++)
+        for (int64_t i = 0; i < zeros; i++)
+            if (gc_ir_plane(ir, p)[i] != 0)
+                zeros = i;
+    return zeros;
+}
+
+/* Plans the levels of the CPU's part. Returns MEMORY. */
+static gpuconv_status make_plan(gc_rt_convolver *c, const gc_rt_calls *calls, gpuconv_error *error) {
+    const double callback_share = 0.06; /* of the callback's time, for one stage */
+    const gc_backend *cpu = gc_backend_find(GPUCONV_BACKEND_CPU);
+    const gpuconv_config config = gpuconv_config_default();
+    gc_device device;
+    gc_problem problem;
+    gpuconv_status status = cpu->probe(&config, &device, error);
+    const bool made = gc_problem_init(&problem, c->ir, -1, 0);
+    if (!status && !made)
+        status = gc_fail_memory(error, "a real-time convolver");
+    problem.kind = GC_BANK;
+    problem.zeros = c->zeros = leading_zeros(c->ir);
+    problem.block = calls->block;
+    problem.deadline = calls->share * callback_share * (double)calls->block / calls->rate;
+    const gc_costs costs = cpu->costs(&device);
+    if (!status)
+        status = gc_algorithms_choose(cpu->algorithms, &problem, &device, &costs, &c->plan, NULL, error);
+    gc_problem_free(&problem);
+    return status;
+}
+
+/* Allocates a stage of `level` and transforms its partitions of `length` taps each. Returns false without memory or
+ * once cancelled. */
+static bool make_stage(const gc_rt_convolver *c, const gc_level *level, int64_t length, int64_t points,
                        gc_rt_stage *s) {
-    const int64_t silent = gc_max(0, gc_min(plan->partitions, (c->schedule.zeros - plan->offset) / length));
-    const gc_section section = {.kind = c->schedule.dense && silent == 0 ? GC_SECTION_DENSE : GC_SECTION_BLOCKS,
+    const int64_t silent = gc_max(0, gc_min(level->partitions, (c->zeros - level->first_tap) / length));
+    const gc_section section = {.kind = c->plan.levels.dense && silent == 0 ? GC_SECTION_DENSE : GC_SECTION_BLOCKS,
                                 .ir = c->ir,
-                                .offset = plan->offset,
+                                .offset = level->first_tap,
                                 .length = length,
-                                .partitions = plan->partitions,
+                                .partitions = level->partitions,
                                 .silent = silent,
                                 .points = points,
-                                .hop = plan->hop,
+                                .hop = level->hop,
                                 .blocks = 1};
-    s->plan = *plan;
+    s->level = *level;
     s->section = gc_section_new(&section, NULL);
     s->channel = gc_calloc((int64_t)c->ir->inputs + c->ir->outputs, sizeof *s->channel);
-    s->out = gc_calloc(c->ir->outputs * 2 * plan->hop, sizeof *s->out);
+    s->blocks = 2;
+    s->out = gc_calloc(c->ir->outputs * s->blocks * level->hop, sizeof *s->out);
     return s->section && s->channel && s->out;
 }
 
-/* Makes the stages, and the head in blocks if the schedule has one. Returns false without memory or once cancelled. */
+/* Makes the stages, and the head in blocks if the plan has one. Returns false without memory or once cancelled. */
 static bool make_stages(gc_rt_convolver *c) {
-    const gc_rt_schedule *schedule = &c->schedule;
-    const gc_rt_stage_plan head = {.hop = schedule->head_points - gc_round_up(schedule->head, 32), .partitions = 1};
-    bool made = true;
-    for (int i = 0; i < schedule->stages; i++) {
-        const gc_rt_stage_plan *plan = &schedule->stage[i];
-        made = made && make_stage(c, plan, plan->hop, 2 * plan->hop, &c->stage[i]);
+    const gc_schedule *blocks = &c->plan.schedule;
+    const gc_level head = {.hop = blocks->hop, .partitions = 1};
+    bool made = !blocks->transform || make_stage(c, &head, blocks->partition, blocks->transform, &c->head);
+    while (made && c->stages < c->plan.levels.count - 1) {
+        const gc_level *level = &c->plan.levels.level[1 + c->stages];
+        made = make_stage(c, level, level->hop, 2 * level->hop, &c->stage[c->stages++]);
     }
-    return made && (!schedule->head_points || make_stage(c, &head, schedule->head, schedule->head_points, &c->head));
+    return made;
 }
 
 /* Makes the stages and the input rings of the CPU's part. Returns MEMORY. */
 static gpuconv_status make_cpu_part(gc_rt_convolver *c, const gc_rt_calls *calls, gpuconv_error *error) {
-    const gc_rt_schedule *schedule = &c->schedule;
+    gpuconv_status status = make_plan(c, calls, error);
+    if (status)
+        return status;
+    const gc_levels *levels = &c->plan.levels;
+    const int64_t head = levels->level[0].partitions, points = c->plan.schedule.transform;
+    const int64_t longest = levels->level[levels->count - 1].hop; /* 1 without stages */
     c->simd = gc_simd_best();
-    gc_rt_schedule_make(c->ir, calls, &c->schedule);
-    int64_t longest = schedule->stages ? schedule->stage[schedule->stages - 1].hop : 0;
-    c->ring =
-        gc_power_of_two(gc_max(gc_max(HISTORY_HOPS * longest, 2 * schedule->head_points), schedule->head + SEGMENT));
+    c->ring = gc_power_of_two(gc_max(gc_max(HISTORY_HOPS * longest, 2 * points), head + SEGMENT));
     if (c->ir != c->response)
         c->ring = gc_max(c->ring, GC_GPU_TAIL_INPUT_MIN);
-    c->mirror = gc_max(gc_max(longest, schedule->head_points), schedule->head + SEGMENT);
+    c->mirror = gc_max(gc_max(longest, points), head + SEGMENT);
     c->input = gc_calloc(c->ir->inputs * (c->ring + c->mirror), sizeof *c->input);
-    c->silence = gc_calloc(SEGMENT, sizeof *c->silence);
+    c->silence = gc_calloc(GC_RT_CHUNK, sizeof *c->silence);
     c->channel = gc_calloc((int64_t)c->ir->inputs + c->ir->outputs, sizeof *c->channel);
     for (int i = 0; c->channel && i < c->ir->inputs + c->ir->outputs; i++)
         c->channel[i] = i < c->ir->inputs ? i : i - c->ir->inputs;
@@ -101,9 +138,8 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *call
         c->ir = gc_ir_hold(ir);
     if (!status)
         status = make_cpu_part(c, calls, error);
-    gc_input_ring input = {c->input, c->ring + c->mirror, c->ring};
     if (!status && has_tail)
-        status = gc_gpu_tail_new(ir, calls->rate, gpu, &input, &c->tail, error);
+        status = gc_gpu_tail_new(c, calls->rate, gpu, error);
     if (status) {
         gc_rt_convolver_free(c);
         return status;
@@ -114,16 +150,19 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *call
 
 void gc_rt_convolver_reset(gc_rt_convolver *c) {
     if (c->tail)
-        gc_gpu_tail_reset(c->tail); /* first: its thread reads the input ring */
-    for (int i = 0; i < c->schedule.stages; i++) {
+        gc_gpu_tail_stop(c->tail); /* first: its thread reads the input ring */
+    for (int i = 0; i <= c->stages; i++) {
         gc_rt_stage *s = &c->stage[i];
-        gc_section_reset(s->section);
+        if (s->section)
+            gc_section_reset(s->section);
         atomic_store(&s->published, 0);
         atomic_store(&s->claimed, 0);
         atomic_store(&s->done, 0);
     }
     memset(c->input, 0, (size_t)(c->ir->inputs * (c->ring + c->mirror)) * sizeof *c->input);
     c->now = 0;
+    if (c->tail)
+        (void)gc_gpu_tail_start(c->tail, NULL); /* the CPU replaces a tail that has failed */
 }
 
 /* Returns the caller's channel of an output. */
@@ -131,22 +170,17 @@ static float *output_of(const gc_rt_convolver *c, float *const *out, int output)
     return out[c->channel[c->ir->inputs + output]];
 }
 
-/* Returns the input ring of one channel. */
-static float *input_ring(const gc_rt_convolver *c, int input) {
-    return c->input + input * (c->ring + c->mirror);
-}
-
 /* ---- A stage's block --------------------------------------------------------------------------------------------- */
 
-/* Convolves the block of input from frame `frame` on with all partitions and writes it to half 0 or 1 of the stage's
+/* Convolves the block of input from frame `frame` on with all partitions and writes it to block `t` of the stage's
  * output. `past`: frames before it that the transform reads; before frame 0 lies the end of the ring, still zero. */
-static void compute_block(gc_rt_convolver *c, gc_rt_stage *s, int64_t frame, int64_t past, int64_t half) {
+static void compute_block(gc_rt_convolver *c, gc_rt_stage *s, int64_t frame, int64_t past, int64_t t) {
     const int inputs = c->ir->inputs;
     for (int i = 0; i < inputs; i++)
-        s->channel[i] = input_ring(c, i) + ((frame - past) & (c->ring - 1)) + past;
+        s->channel[i] = gc_rt_input_ring(c, i) + ((frame - past) & (c->ring - 1)) + past;
     for (int o = 0; o < c->ir->outputs; o++)
-        s->channel[inputs + o] = s->out + (o * 2 + half) * s->plan.hop;
-    gc_section_run(s->section, NULL, s->channel, s->channel + inputs, s->plan.hop);
+        s->channel[inputs + o] = gc_rt_block_of(s, o, t);
+    gc_section_run(s->section, NULL, s->channel, s->channel + inputs, s->level.hop);
 }
 
 /* Claims the next block of the stage and stores its number in *t. Returns false if its input is not complete or another
@@ -161,14 +195,14 @@ static bool claim_block(gc_rt_stage *s, int64_t *t) {
 }
 
 static void run_block(gc_rt_convolver *c, gc_rt_stage *s, int64_t t) {
-    compute_block(c, s, t * s->plan.hop, s->plan.hop, t & 1);
+    compute_block(c, s, t * s->level.hop, s->level.hop, t);
     atomic_store_explicit(&s->done, t + 1, memory_order_release);
 }
 
 bool gc_rt_convolver_work(gc_rt_convolver *c) {
-    for (int i = 0; i < c->schedule.stages; i++) { /* sorted by hop: the shortest is the most urgent */
+    for (int i = 0; i < c->stages; i++) { /* sorted by hop: the shortest is the most urgent */
         int64_t t;
-        if (!c->stage[i].plan.in_callback && claim_block(&c->stage[i], &t)) {
+        if (!c->stage[i].level.at_once && claim_block(&c->stage[i], &t)) {
             run_block(c, &c->stage[i], t);
             return true;
         }
@@ -178,13 +212,21 @@ bool gc_rt_convolver_work(gc_rt_convolver *c) {
 
 /* ---- The callback ------------------------------------------------------------------------------------------------ */
 
-/* Returns whether the output of block t is ready. Computes it first where the callback has to. */
+/* Returns whether the output of block t is ready. Computes it first where the callback has to, and waits for a GPU
+ * where it may. */
 static bool is_block_ready(gc_rt_convolver *c, gc_rt_stage *s, int64_t t, bool freewheel) {
     for (;;) {
+        const struct timespec interval = {0, 20000};
         int64_t claimed;
         if (atomic_load_explicit(&s->done, memory_order_acquire) > t)
             return true;
-        if ((freewheel || s->plan.in_callback) && claim_block(s, &claimed))
+        if (!freewheel && !s->level.at_once)
+            return false;
+        if (!s->section && gc_gpu_tail_has_failed(c->tail))
+            return false;
+        if (!s->section)
+            nanosleep(&interval, NULL);
+        else if (claim_block(s, &claimed))
             run_block(c, s, claimed);
         else if (!freewheel)
             return false;
@@ -195,7 +237,7 @@ static bool is_block_ready(gc_rt_convolver *c, gc_rt_stage *s, int64_t t, bool f
 static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, int64_t n) {
     int64_t position = c->now & (c->ring - 1);
     for (int i = 0; i < c->ir->inputs; i++) {
-        float *to = input_ring(c, i);
+        float *to = gc_rt_input_ring(c, i);
         const float *from = in ? in[c->channel[i]] + at : c->silence;
         memcpy(to + position, from, (size_t)n * sizeof *to);
         if (position < c->mirror)
@@ -203,76 +245,83 @@ static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, 
     }
 }
 
-/* Adds n frames of the stage's output, from frame `from` of half 0 or 1 on. */
-static void add_output(gc_rt_convolver *c, const gc_rt_stage *s, int64_t half, int64_t from, float *const *out,
-                       int64_t at, int64_t n) {
+/* Adds n frames of block t of the stage's output, from frame `from` of the block on. */
+static void add_output(gc_rt_convolver *c, const gc_rt_stage *s, int64_t t, int64_t from, float *const *out, int64_t at,
+                       int64_t n) {
     for (int o = 0; o < c->ir->outputs; o++) {
-        const float *add = s->out + (o * 2 + half) * s->plan.hop + from;
+        const float *add = gc_rt_block_of(s, o, t) + from;
         float *to = output_of(c, out, o) + at;
         for (int64_t i = 0; i < n; i++)
             to[i] += add[i];
     }
 }
 
-/* Adds the output of a stage to n frames. Returns 1 if it is not ready, else 0. */
+/* Adds the output of a stage to n frames. Returns 1 if a part of it is not ready, else 0. */
 static int64_t add_stage(gc_rt_convolver *c, gc_rt_stage *s, float *const *out, int64_t at, int64_t n, bool freewheel) {
-    int64_t frame = c->now - s->plan.offset, hop = s->plan.hop;
-    if (frame < 0)
+    const int64_t hop = s->level.hop;
+    int64_t late = 0, count;
+    for (int64_t i = gc_max(0, s->level.first_tap - c->now); i < n; i += count) {
+        const int64_t frame = c->now + i - s->level.first_tap, from = frame % hop;
+        count = gc_min(n - i, hop - from);
+        if (is_block_ready(c, s, frame / hop, freewheel))
+            add_output(c, s, frame / hop, from, out, at + i, count);
+        else
+            late = 1;
+    }
+    return late;
+}
+
+/* Does so for the tail on a GPU, unless it has failed: the CPU is then about to replace it. */
+static int64_t add_tail(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n, bool freewheel) {
+    if (gc_gpu_tail_has_failed(c->tail))
         return 0;
-    int64_t t = frame / hop, from = frame % hop;
-    if (!is_block_ready(c, s, t, freewheel))
-        return 1;
-    add_output(c, s, t & 1, from, out, at, n);
-    return 0;
+    const int64_t late = add_stage(c, &c->stage[c->stages], out, at, n, freewheel);
+    gc_gpu_tail_count_late(c->tail, late ? n : 0);
+    return late;
 }
 
 /* Adds the head to n frames by one block that ends with them. */
 static void add_head_block(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n) {
-    const int64_t hop = c->head.plan.hop;
-    compute_block(c, &c->head, c->now + n - hop, c->schedule.head_points - hop, 0);
+    const int64_t hop = c->head.level.hop;
+    compute_block(c, &c->head, c->now + n - hop, c->plan.schedule.transform - hop, 0);
     add_output(c, &c->head, 0, hop - n, out, at, n);
 }
 
 /* Adds the convolution with the head to n frames: in a block where that takes less time, else directly. */
 static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n) {
-    const int64_t zeros = c->schedule.zeros;
+    const int64_t zeros = c->zeros, head = c->plan.levels.level[0].partitions;
     int64_t position = c->now & (c->ring - 1);
-    if (zeros >= c->schedule.head)
+    if (zeros >= head)
         return;
-    if (c->head.section && n >= c->schedule.head_frames && n <= c->head.plan.hop) {
+    if (c->head.section && n >= c->plan.chunk && n <= c->head.level.hop) {
         add_head_block(c, out, at, n);
         return;
     }
-    if (position < c->schedule.head) /* read from the mirror: the history lies before it, at the end of the ring */
+    if (position < head) /* read from the mirror: the history lies before it, at the end of the ring */
         position += c->ring;
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
-        c->simd->direct(input_ring(c, route->input) + position - zeros, gc_ir_plane(c->ir, route->plane) + zeros,
-                        c->schedule.head - zeros, output_of(c, out, route->output) + at, n, 1);
+        c->simd->direct(gc_rt_input_ring(c, route->input) + position - zeros, gc_ir_plane(c->ir, route->plane) + zeros,
+                        head - zeros, output_of(c, out, route->output) + at, n, 1);
     }
 }
 
 int64_t gc_rt_convolver_process(gc_rt_convolver *c, const float *const *in, float *const *out, int64_t frames,
                                 bool freewheel) {
-    int64_t shortest = c->schedule.stages ? c->stage[0].plan.hop : SEGMENT, late = 0;
+    int64_t shortest = c->stages ? c->stage[0].level.hop : SEGMENT, late = 0;
     for (int64_t at = 0; at < frames;) {
         /* Up to the end of the shortest stage's block; the ring ends on such a boundary too. */
-        int64_t n = gc_min(gc_min(frames - at, SEGMENT), shortest - c->now % shortest);
+        int64_t n = gc_min(frames - at, shortest - c->now % shortest);
         write_input(c, in, at, n);
         add_head(c, out, at, n);
-        for (int i = 0; i < c->schedule.stages; i++)
+        for (int i = 0; i < c->stages; i++)
             late += add_stage(c, &c->stage[i], out, at, n, freewheel);
-        if (c->tail) {
-            gc_gpu_tail_publish(c->tail, c->now + n);
-            late += gc_gpu_tail_add(c->tail, out, at, n, c->now, freewheel);
-        }
+        if (c->tail)
+            late += add_tail(c, out, at, n, freewheel);
         c->now += n;
         at += n;
-        for (int i = 0; i < c->schedule.stages; i++) {
-            gc_rt_stage *s = &c->stage[i];
-            if (c->now % s->plan.hop == 0)
-                atomic_store_explicit(&s->published, c->now / s->plan.hop, memory_order_release);
-        }
+        for (int i = 0; i < c->stages + (c->tail ? 1 : 0); i++)
+            atomic_store_explicit(&c->stage[i].published, c->now / c->stage[i].level.hop, memory_order_release);
     }
     return late;
 }

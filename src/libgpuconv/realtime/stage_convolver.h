@@ -16,16 +16,26 @@
 #include "gpu_tail.h"
 #include "libgpuconv/cpu/section.h"
 #include "libgpuconv/dsp/simd.h"
-#include "stage_schedule.h"
+#include "libgpuconv/engine/plan.h"
 
 #include <stdatomic.h>
 
-/* A section of the response and its blocks of output. */
+enum { GC_RT_CHUNK = 1024 /* most frames of a call */ };
+
+/* The calls that a convolver serves. */
+typedef struct gc_rt_calls {
+    int64_t block; /* frames of the longest call that has to be served in time */
+    double rate;   /* frames a second */
+    double share;  /* of the time that the callback may spend on a stage: 1, or less for one of many convolvers */
+} gc_rt_calls;
+
+/* A level of the response and its blocks of output. */
 typedef struct gc_rt_stage {
-    gc_rt_stage_plan plan;
-    gc_convolver *section;                    /* of one block at a time */
+    gc_level level;
+    gc_convolver *section;                    /* of one block at a time; NULL: the stage is the tail on a GPU */
     float **channel;                          /* of the block being computed: where each input and each output begins */
-    float *out;                               /* outputs x 2 x hop: the last two blocks of output, at index block % 2 */
+    int64_t blocks;                           /* of output that are kept, a power of two: block t at index t % blocks */
+    float *out;                               /* outputs x blocks x hop */
     _Atomic int64_t published, claimed, done; /* counts of blocks: see above */
 } gc_rt_stage;
 
@@ -37,24 +47,35 @@ typedef struct gc_rt_terms {
 
 typedef struct gc_rt_convolver {
     gpuconv_ir *response; /* the whole response */
-    gc_rt_schedule schedule;
-    gc_rt_terms terms; /* written by the owner */
-    int *channel;      /* the caller's channel of each input, then of each output: at first 0, 1, ... for both. The
-                          owner may write it before the first block */
-    gc_gpu_tail *tail; /* the tail, on a GPU; NULL: the CPU convolves everything */
+    gc_choice plan;       /* level 0 is the head, the others are stages */
+    gc_rt_terms terms;    /* written by the owner */
+    int *channel;         /* the caller's channel of each input, then of each output: at first 0, 1, ... for both. The
+                             owner may write it before the first block */
+    gc_gpu_tail *tail;    /* the tail, on a GPU; NULL: the CPU convolves everything */
 
-    /* Used by stage_convolver.c alone: */
+    /* Used by stage_convolver.c and gpu_tail.c alone: */
     gpuconv_ir *ir; /* the part of the response that the CPU convolves */
-    gc_rt_stage stage[GC_RT_MAX_STAGES];
-    gc_rt_stage
-        head; /* the head in blocks, for calls of `head_frames` and more; without a section it is always direct */
+    int64_t zeros;  /* its taps of silence at the beginning, which the direct convolution skips */
+    int stages;     /* of the CPU; the tail is the one behind them */
+    gc_rt_stage stage[GC_CPU_LEVELS_MAX];
+    gc_rt_stage head; /* in blocks; without a section it is always direct */
     const gc_simd *simd;
     int64_t now;    /* frames processed so far */
     int64_t ring;   /* frames of the input ring, a power of two */
     int64_t mirror; /* frames of the ring's beginning that are repeated behind its end, so that reads need not wrap */
     float *input;   /* inputs x (ring + mirror) */
-    float *silence; /* zeros, as many as frames are processed at a time */
+    float *silence; /* GC_RT_CHUNK zeros */
 } gc_rt_convolver;
+
+/* Returns the input ring of one channel. */
+static inline float *gc_rt_input_ring(const gc_rt_convolver *convolver, int input) {
+    return convolver->input + input * (convolver->ring + convolver->mirror);
+}
+
+/* Returns block t of an output of a stage. */
+static inline float *gc_rt_block_of(const gc_rt_stage *stage, int output, int64_t t) {
+    return stage->out + (output * stage->blocks + (t & (stage->blocks - 1))) * stage->level.hop;
+}
 
 /* Prepares a convolver. Returns DEVICE, MEMORY. */
 gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *calls, const gc_gpu_target *gpu,
@@ -64,8 +85,8 @@ void gc_rt_convolver_free(gc_rt_convolver *convolver);
 /* Forgets all input: the next frame is frame 0. No other thread may use the convolver. */
 void gc_rt_convolver_reset(gc_rt_convolver *convolver);
 
-/* Convolves `frames` frames and adds the result to `out`. `in` NULL stands for silence. A block of a worker's stage
- * that is not ready is left out and counted; with `freewheel` it is computed or waited for here. Returns the count. */
+/* Convolves 1 .. GC_RT_CHUNK frames and adds the result to `out`. `in` NULL stands for silence. A block that is
+ * not ready is left out and counted; with `freewheel` it is computed or waited for here. Returns the count. */
 int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *in, float *const *out, int64_t frames,
                                 bool freewheel);
 

@@ -5,7 +5,7 @@
  *
  *      window     |--- history ---|--- block ---|       history: the last taps - 1 frames of the window before
  */
-#include "job.h"
+#include "cuda_arrays.h"
 
 #include "cuda_bank.h"
 #include "cuda_device.h"
@@ -13,6 +13,7 @@
 #include "libgpuconv/core/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct cuda_streamer {
     gpuconv_streamer base;
@@ -29,35 +30,23 @@ typedef struct cuda_streamer {
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
-/* The responses in host memory, for the bank. */
-typedef struct host_responses {
-    float *taps;
-    int64_t rows, frames;
-} host_responses;
-
 static void copy_response(void *context, int route, float *taps) {
-    const host_responses *h = context;
-    const float *from = h->taps + route % h->rows * h->frames;
-    for (int64_t k = 0; k < h->frames; k++)
-        taps[k] = from[k];
+    const gpuconv_rows *host = context;
+    memcpy(taps, (const float *)host->data + route % host->rows * host->stride, (size_t)host->frames * sizeof *taps);
 }
 
-/* Copies the responses to host memory, as floats, by way of device memory. Returns the first error. */
+/* Copies the responses to host memory, as floats for the bank, by way of device memory. Returns the first error. */
 static cudaError_t fetch_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, cudaStream_t stream,
-                                   host_responses *host) {
+                                   gpuconv_rows *host) {
     gc_cuda_resources r;
     const int64_t bytes = response->rows * response->frames * (int64_t)sizeof(float);
     gc_cuda_resources_init(&r, arrays->device);
-    const gck_rows from = gc_job_rows(response), to = {.data = gc_cuda_memory(&r, bytes),
-                                                       .frames = response->frames,
-                                                       .stride = response->frames,
-                                                       .step = 1,
-                                                       .sample = GCK_F32};
+    const gpuconv_rows to = gpuconv_rows_of_floats(gc_cuda_memory(&r, bytes), response->rows, response->frames);
     cudaError_t err = r.err;
-    *host = (host_responses){gc_calloc(bytes, 1), response->rows, response->frames};
-    GC_CUDA_TRY(err, host->taps ? cudaSuccess : cudaErrorMemoryAllocation);
-    GC_CUDA_TRY(err, gck_move(&from, &to, response->rows, response->frames, stream));
-    GC_CUDA_TRY(err, cudaMemcpyAsync(host->taps, to.data, (size_t)bytes, cudaMemcpyDeviceToHost, stream));
+    *host = gpuconv_rows_of_floats(gc_calloc(bytes, 1), response->rows, response->frames);
+    GC_CUDA_TRY(err, host->data ? cudaSuccess : cudaErrorMemoryAllocation);
+    GC_CUDA_TRY(err, gc_cuda_move(response, &to, stream));
+    GC_CUDA_TRY(err, cudaMemcpyAsync(host->data, to.data, (size_t)bytes, cudaMemcpyDeviceToHost, stream));
     GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
     gc_cuda_resources_free(&r);
     return err;
@@ -69,7 +58,7 @@ static gpuconv_status check_cuda(const cuda_streamer *s, cudaError_t err, gpucon
 
 static gpuconv_status open_bank(cuda_streamer *s, const gpuconv_rows *response, cudaStream_t stream,
                                 gpuconv_error *error) {
-    host_responses host = {0};
+    gpuconv_rows host = {0};
     const int64_t bytes = s->base.channels * s->base.block * (int64_t)sizeof(float);
     gc_route *route = gc_calloc(s->base.channels, sizeof *route);
     gpuconv_status status = route ? check_cuda(s, fetch_responses(s->base.arrays, response, stream, &host), error)
@@ -88,7 +77,7 @@ static gpuconv_status open_bank(cuda_streamer *s, const gpuconv_rows *response, 
                                                       .context = &host},
                                    &s->bank, error);
     free(route);
-    free(host.taps);
+    free(host.data);
     s->in = gc_cuda_memory(&s->resources, bytes);
     s->out = gc_cuda_memory(&s->resources, bytes);
     /* The bank has run one period of silence on a stream of its own. */
@@ -107,8 +96,8 @@ static gpuconv_rows floats(float *data, int64_t rows, int64_t frames, int64_t st
 static gpuconv_arrays_job block_job(const cuda_streamer *s) {
     const int64_t window = s->history_frames + s->base.block;
     gpuconv_arrays_job job = gpuconv_arrays_job_default();
-    job.signal = floats(s->window, s->base.channels, window, window);
-    job.output = floats(NULL, s->base.channels, s->base.block, s->base.block);
+    job.signal = gpuconv_rows_of_floats(s->window, s->base.channels, window);
+    job.output = gpuconv_rows_of_floats(NULL, s->base.channels, s->base.block);
     job.offset = s->history_frames;
     job.prepared = s->responses;
     return job;
@@ -117,28 +106,28 @@ static gpuconv_arrays_job block_job(const cuda_streamer *s) {
 static gpuconv_status open_window(cuda_streamer *s, const gpuconv_rows *response, cudaStream_t stream,
                                   gpuconv_error *error) {
     const int64_t window = s->history_frames + s->base.block, each = sizeof(float);
-    gc_job_shape shape;
-    gc_job_plan plan = {0};
-    gpuconv_status status = gc_job_new_responses(s->base.arrays, response, s->base.block, stream, &s->responses, error);
+    gc_cuda_call call;
+    gpuconv_status status =
+        gc_cuda_new_responses(s->base.arrays, response, s->base.block, stream, &s->responses, error);
     if (status)
         return status;
     s->history = gc_cuda_memory(&s->resources, s->base.channels * s->history_frames * each);
     s->window = gc_cuda_memory(&s->resources, s->base.channels * window * each);
     const gpuconv_arrays_job job = block_job(s);
-    status = gc_job_prepare((const gc_cuda_arrays *)s->base.arrays, &job, NULL, &shape, &plan, error);
+    status = gc_cuda_prepare((const gc_cuda_arrays *)s->base.arrays, &job, &call, error);
     if (status)
         return status;
-    s->workspace = gc_cuda_memory(&s->resources, plan.bytes);
+    s->workspace = gc_cuda_memory(&s->resources, call.plan.bytes);
     GC_CUDA_TRY(s->resources.err,
                 cudaMemsetAsync(s->history, 0, (size_t)(s->base.channels * s->history_frames * each), stream));
     GC_CUDA_TRY(s->resources.err, cudaStreamSynchronize(stream));
     return check_cuda(s, s->resources.err, error);
 }
 
-gpuconv_status gc_job_new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t channels,
-                                   int64_t block, struct CUstream_st *stream, gpuconv_streamer **streamer,
-                                   gpuconv_error *error) {
-    gpuconv_status status = gc_job_check_device(arrays->device, error);
+gpuconv_status gc_cuda_new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t channels,
+                                    int64_t block, struct CUstream_st *stream, gpuconv_streamer **streamer,
+                                    gpuconv_error *error) {
+    gpuconv_status status = gc_cuda_check_current(arrays->device, error);
     cuda_streamer *s = status ? NULL : gc_calloc(1, sizeof *s);
     if (!s)
         return status ? status : gc_fail_memory(error, "a streamer");
@@ -148,13 +137,13 @@ gpuconv_status gc_job_new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *r
     const bool partitions = block >= GCK_BANK_BLOCK_MIN && block <= GCK_BANK_BLOCK_MAX && (block & (block - 1)) == 0;
     status = partitions ? open_bank(s, response, stream, error) : open_window(s, response, stream, error);
     if (status)
-        gc_job_free_streamer(&s->base);
+        gc_cuda_free_streamer(&s->base);
     else
         *streamer = &s->base;
     return status;
 }
 
-void gc_job_free_streamer(gpuconv_streamer *streamer) {
+void gc_cuda_free_streamer(gpuconv_streamer *streamer) {
     cuda_streamer *s = (cuda_streamer *)streamer;
     gc_bank_cuda.free(s->bank);
     gpuconv_responses_free(s->responses);
@@ -166,56 +155,51 @@ void gc_job_free_streamer(gpuconv_streamer *streamer) {
 
 /* Returns whether the rows are contiguous floats. */
 static bool contiguous(const cuda_streamer *s, const gpuconv_rows *a) {
-    return a->type == GPUCONV_SAMPLE_F32 && (a->stride == s->base.block || s->base.channels == 1);
+    return a->type == GPUCONV_SAMPLE_F32 && a->step == 1 && (a->stride == s->base.block || s->base.channels == 1);
 }
 
 static cudaError_t queue_bank(cuda_streamer *s, const gpuconv_rows *in, const gpuconv_rows *out, cudaStream_t stream) {
-    const gpuconv_rows buffer_in = floats(s->in, s->base.channels, s->base.block, s->base.block);
-    const gpuconv_rows buffer_out = floats(s->out, s->base.channels, s->base.block, s->base.block);
-    const gck_rows from = gc_job_rows(in), to = gc_job_rows(out), own_in = gc_job_rows(&buffer_in),
-                   own_out = gc_job_rows(&buffer_out);
+    const gpuconv_rows buffer_in = gpuconv_rows_of_floats(s->in, s->base.channels, s->base.block);
+    const gpuconv_rows buffer_out = gpuconv_rows_of_floats(s->out, s->base.channels, s->base.block);
     const bool move_in = !contiguous(s, in), move_out = !contiguous(s, out);
-    cudaError_t err = move_in ? gck_move(&from, &own_in, s->base.channels, s->base.block, stream) : cudaSuccess;
+    cudaError_t err = move_in ? gc_cuda_move(in, &buffer_in, stream) : cudaSuccess;
     GC_CUDA_TRY(err, gc_cuda_bank_queue(s->bank, move_in ? s->in : in->data, move_out ? s->out : out->data, stream));
-    return move_out ? GC_CUDA_TRY(err, gck_move(&own_out, &to, s->base.channels, s->base.block, stream)) : err;
+    return move_out ? GC_CUDA_TRY(err, gc_cuda_move(&buffer_out, out, stream)) : err;
 }
 
 static cudaError_t queue_window(cuda_streamer *s, const gpuconv_rows *in, const gpuconv_rows *out,
                                 cudaStream_t stream) {
     const int64_t before = s->history_frames, window = before + s->base.block;
-    const gpuconv_rows kept = floats(s->history, s->base.channels, before, before);
+    const gpuconv_rows kept = gpuconv_rows_of_floats(s->history, s->base.channels, before);
     const gpuconv_rows head = floats(s->window, s->base.channels, before, window);
     const gpuconv_rows body = floats(s->window + before, s->base.channels, s->base.block, window);
     const gpuconv_rows tail = floats(s->window + s->base.block, s->base.channels, before, window);
-    const gck_rows from = gc_job_rows(in), history = gc_job_rows(&kept), first = gc_job_rows(&head),
-                   second = gc_job_rows(&body), last = gc_job_rows(&tail);
     gpuconv_arrays_job job = block_job(s);
     job.output = *out;
-    gc_job_shape shape;
-    gc_job_plan plan;
-    const gc_cuda_arrays *cuda = (const gc_cuda_arrays *)s->base.arrays;
-    if (gc_job_prepare(cuda, &job, NULL, &shape, &plan, NULL))
+    gc_cuda_call call;
+    if (gc_cuda_prepare((const gc_cuda_arrays *)s->base.arrays, &job, &call, NULL))
         return cudaErrorInvalidValue;
-    cudaError_t err = before ? gck_move(&history, &first, s->base.channels, before, stream) : cudaSuccess;
-    GC_CUDA_TRY(err, gck_move(&from, &second, s->base.channels, s->base.block, stream));
-    GC_CUDA_TRY(err, gc_job_run(cuda, &job, &shape, &plan, s->workspace, stream));
-    return before ? GC_CUDA_TRY(err, gck_move(&last, &history, s->base.channels, before, stream)) : err;
+    call.workspace = s->workspace;
+    cudaError_t err = gc_cuda_move(&kept, &head, stream);
+    GC_CUDA_TRY(err, gc_cuda_move(in, &body, stream));
+    GC_CUDA_TRY(err, call.plan.algorithm->run(&call, stream));
+    return GC_CUDA_TRY(err, gc_cuda_move(&tail, &kept, stream));
 }
 
-gpuconv_status gc_job_process(gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,
-                              struct CUstream_st *stream, gpuconv_error *error) {
+gpuconv_status gc_cuda_process(gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,
+                               struct CUstream_st *stream, gpuconv_error *error) {
     cuda_streamer *s = (cuda_streamer *)streamer;
     const int device = s->base.arrays->device;
-    const gpuconv_status status = gc_job_check_device(device, error);
+    const gpuconv_status status = gc_cuda_check_current(device, error);
     if (status)
         return status;
     return gc_cuda_check(error, device, s->bank ? queue_bank(s, in, out, stream) : queue_window(s, in, out, stream));
 }
 
-gpuconv_status gc_job_reset(gpuconv_streamer *streamer, struct CUstream_st *stream, gpuconv_error *error) {
+gpuconv_status gc_cuda_reset(gpuconv_streamer *streamer, struct CUstream_st *stream, gpuconv_error *error) {
     cuda_streamer *s = (cuda_streamer *)streamer;
     const int device = s->base.arrays->device;
-    const gpuconv_status status = gc_job_check_device(device, error);
+    const gpuconv_status status = gc_cuda_check_current(device, error);
     if (status)
         return status;
     const size_t bytes = (size_t)(s->base.channels * s->history_frames) * sizeof(float);

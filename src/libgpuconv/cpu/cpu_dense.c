@@ -5,15 +5,10 @@
  * all partitions of all inputs belong to one sum.
  */
 #include "cpu_algorithm.h"
-#include "section.h"
 
 #include "libgpuconv/dsp/matrix_product.h"
 
 #include <math.h>
-
-static gc_convolver *new_matrix(const gpuconv_plan *plan, gc_pool *pool) {
-    return gc_section_new_whole(plan, GC_SECTION_DENSE, pool);
-}
 
 /* A chunk has the blocks for which one pass over the responses pays: full tiles, fewer where their spectra take more
  * than 256 MB. */
@@ -70,8 +65,5 @@ const gc_cpu_algorithm gc_cpu_matrix = {
     .chunk = chunk_frames,
     .seconds = seconds,
     .floats = floats,
-    .new = new_matrix,
-    .run = gc_section_run,
-    .reset = gc_section_reset,
-    .free = gc_section_free,
+    .section = GC_SECTION_DENSE,
 };

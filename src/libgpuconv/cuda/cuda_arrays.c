@@ -1,0 +1,189 @@
+/* The place of arrays on a device, and their convolutions: checks, the plan, and the launches of its algorithm. */
+#include "cuda_arrays.h"
+
+#include "cuda_algorithm.h"
+#include "cuda_device.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- Places ------------------------------------------------------------------------------------------------------ */
+
+/* Loads the kernels of an algorithm and makes the tables of the sizes that the device has. Returns the first error. */
+static cudaError_t init_algorithm(gc_cuda_arrays *c, const gc_cuda_rows *a) {
+    gc_cuda_resources *r = &c->resources;
+    GC_CUDA_TRY(r->err, a->load((int)c->figures.shared_memory));
+    for (int log2 = 1; log2 < (int)sizeof a->number; log2++) {
+        const int size = gc_rows_size(a, &c->figures, INT64_C(1) << log2);
+        if (size < 0)
+            continue;
+        const int64_t count = a->query(size).twiddles;
+        float2 *table = gc_cuda_host_table(r, count, sizeof *table);
+        if (table)
+            a->twiddles(size, table);
+        c->twiddles[a->table + size] = gc_cuda_upload(r, table, count * (int64_t)sizeof *table);
+        free(table);
+    }
+    return r->err;
+}
+
+static cudaError_t init(gc_cuda_arrays *c) {
+    gc_cuda_resources_init(&c->resources, c->base.device);
+    GC_CUDA_TRY(c->resources.err, cudaFree(NULL)); /* creates the context in older runtimes */
+    GC_CUDA_TRY(c->resources.err, gc_cuda_read_device(c->base.device, &c->figures));
+    c->costs = gc_costs_of_cuda(&c->figures);
+    c->figures.memory = HUGE_VAL; /* workspaces are the caller's */
+    for (const gc_algorithm *const *a = gc_cuda_algorithms; *a; a++)
+        if ((*a)->kind == GC_ROWS)
+            GC_CUDA_TRY(c->resources.err, init_algorithm(c, (const gc_cuda_rows *)*a));
+    return GC_CUDA_TRY(c->resources.err, gck_move_load());
+}
+
+static void free_arrays(gpuconv_arrays *arrays) {
+    gc_cuda_resources_free(&((gc_cuda_arrays *)arrays)->resources);
+    free(arrays);
+}
+
+static gpuconv_status open_arrays(int device, gpuconv_arrays **arrays, gpuconv_error *error) {
+    int current = 0;
+    const int count = gc_cuda_count_devices(error);
+    if (count == 0)
+        return GPUCONV_ERROR_DEVICE;
+    gpuconv_status status = gc_cuda_check(error, device, cudaGetDevice(&current));
+    if (status)
+        return status;
+    if (device >= count)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "device is %d; use 0 to %d, or -1 for the current one", device,
+                       count - 1);
+    gc_cuda_arrays *c = gc_calloc(1, sizeof *c);
+    if (!c)
+        return gc_fail_memory(error, "the tables of a device");
+    c->base = (gpuconv_arrays){&gc_rows_cuda, device < 0 ? current : device};
+    const cudaError_t err = init(c);
+    status = err == cudaErrorMemoryAllocation ? gc_fail_memory(error, "the tables of a device")
+                                              : gc_cuda_check(error, c->base.device, err);
+    (void)cudaSetDevice(current);
+    if (status)
+        free_arrays(&c->base);
+    else
+        *arrays = &c->base;
+    return status;
+}
+
+gpuconv_status gc_cuda_check_current(int device, gpuconv_error *error) {
+    int current = -1;
+    const cudaError_t err = cudaGetDevice(&current);
+    if (err)
+        return gc_cuda_check(error, device, err);
+    if (current != device)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "the current device is %d; make device %d current, to which the object belongs", current,
+                       device);
+    return GPUCONV_OK;
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+
+gck_rows gc_cuda_kernel_rows(const gpuconv_rows *a) {
+    return (gck_rows){.data = a->data,
+                      .frames = a->frames,
+                      .stride = a->stride,
+                      .step = (int)a->step,
+                      .starts = a->starts,
+                      .lengths = a->lengths,
+                      .sample = a->type == GPUCONV_SAMPLE_F32   ? GCK_F32
+                                : a->type == GPUCONV_SAMPLE_F16 ? GCK_F16
+                                                                : GCK_BF16};
+}
+
+cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream) {
+    const gck_rows a = gc_cuda_kernel_rows(from), b = gc_cuda_kernel_rows(to);
+    return to->frames ? gck_move(&a, &b, to->rows, to->frames, stream) : cudaSuccess;
+}
+
+gck_sharing gc_cuda_sharing(const gc_job_shape *s) {
+    return (gck_sharing){.rows = (int)s->rows,
+                         .group = (int)s->group,
+                         .responses = (int)gc_min(s->responses, gc_divide_up(s->rows, s->group))};
+}
+
+gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
+                               gpuconv_error *error) {
+    call->cuda = cuda;
+    call->job = job;
+    call->prepared = (const gc_cuda_responses *)job->prepared;
+    const gpuconv_status status = gc_job_check(&cuda->base, job, &call->shape, error);
+    if (status)
+        return status;
+    const gc_cuda_responses *kept = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ? NULL : call->prepared;
+    const gc_problem problem = {.kind = GC_ROWS,
+                                .rows = call->shape,
+                                .spectra = kept,
+                                .samples = !kept || kept->samples,
+                                .only = kept ? &kept->plan.algorithm->row : cuda->only,
+                                .only_points = kept ? 2 * kept->plan.points : cuda->only_points};
+    gc_rows_plan_recall(&cuda->figures, &cuda->costs, &problem, &call->plan);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
+                                gpuconv_error *error) {
+    gc_cuda_call call = {0};
+    const gpuconv_status status = gc_cuda_prepare((const gc_cuda_arrays *)arrays, job, &call, error);
+    *bytes = (size_t)call.plan.bytes;
+    return status;
+}
+
+static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
+                           gpuconv_error *error) {
+    gc_cuda_call call;
+    const gc_rows_plan *p = &call.plan;
+    const gpuconv_status status = gc_cuda_prepare((const gc_cuda_arrays *)arrays, job, &call, error);
+    if (!status)
+        gc_format(text, size,
+                  "%s: transforms of %lld points, %lld segments of %lld frames, a workspace of %.1f MB; %.3g ms",
+                  p->algorithm->row.name, (long long)p->points, (long long)p->segments, (long long)p->hop,
+                  (double)p->bytes * 1e-6, p->seconds * 1e3);
+    return status;
+}
+
+static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
+                          struct CUstream_st *stream, gpuconv_error *error) {
+    gc_cuda_call call;
+    gpuconv_status status = gc_cuda_prepare((const gc_cuda_arrays *)arrays, job, &call, error);
+    if (!status)
+        status = gc_job_check_pointers(job, error);
+    if (!status)
+        status = gc_cuda_check_current(arrays->device, error);
+    if (status)
+        return status;
+    const int64_t needed = call.plan.bytes;
+    if (bytes < (size_t)needed || (needed && !workspace))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "workspace has %zu bytes%s; the job needs %lld", bytes,
+                       workspace ? "" : " and is NULL", (long long)needed);
+    if ((uintptr_t)workspace % 256)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "workspace is %p; use an address aligned to 256 bytes",
+                       workspace);
+    call.workspace = workspace;
+    return gc_cuda_check(error, arrays->device, call.plan.algorithm->run(&call, stream));
+}
+
+const gc_rows_executor gc_rows_cuda = {
+    .open = open_arrays,
+    .free = free_arrays,
+    .workspace = workspace,
+    .run = run,
+    .plan = plan,
+    .new_responses = gc_cuda_new_responses,
+    .route_responses = gc_cuda_route_responses,
+    .update_responses = gc_cuda_update_responses,
+    .responses_bytes = gc_cuda_responses_bytes,
+    .free_responses = gc_cuda_free_responses,
+    .new_streamer = gc_cuda_new_streamer,
+    .process = gc_cuda_process,
+    .reset = gc_cuda_reset,
+    .free_streamer = gc_cuda_free_streamer,
+};
