@@ -3,7 +3,7 @@
  * precision. A time is the median of RUNS rows of CALLS calls on one stream, between two events; three sets of arrays
  * are used in turn, so that small ones are not in the cache. Usage: gpu_jobs_speed [--all [LABEL]] OUT.json; --all also
  * times every way to compute that may be worth it, in a graph of CALLS calls, with its error, on standard output; LABEL
- * picks the rows whose label contains it.
+ * picks the rows whose label contains it. The last lines count the choices of the planner that are among the fastest.
  */
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/cuda/cuda_arrays.h"
@@ -285,15 +285,16 @@ static double check_poisoned(bench *b, int operation) {
     return check(b, operation);
 }
 
-/* Times one operation by one algorithm, with transforms of `points` points and chunks of `bytes`. */
-static void try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t points, int64_t bytes) {
+/* Times one operation by one algorithm, with transforms of `points` points and chunks of `bytes`. Returns the
+ * milliseconds; HUGE_VAL if it is not worth it. */
+static double try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t points, int64_t bytes) {
     gc_cuda_call call, choice;
-    double spread, cpu;
+    double spread, cpu, ms = HUGE_VAL;
     char text[40];
     gc_cuda_arrays *cuda = (gc_cuda_arrays *)b->cuda;
     const int64_t before = cuda->figures.workspace;
     if (gc_cuda_prepare(cuda, &b->job[0][operation], &choice, NULL))
-        return;
+        return ms;
     cuda->figures.workspace = bytes;
     cuda->only = &only->row;
     cuda->only_points = points;
@@ -301,7 +302,7 @@ static void try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t p
     if (!gc_cuda_prepare(cuda, &b->job[0][operation], &call, NULL) && p->seconds > 0 &&
         p->seconds < 1.7 * choice.plan.seconds + 10e-6 && (size_t)p->bytes <= b->bytes) {
         const double error = check_poisoned(b, operation), us = measure_graph(b, operation);
-        const double ms = measure(b, operation, operation, &spread, &cpu);
+        ms = measure(b, operation, operation, &spread, &cpu);
         printf("    %d %-16s %9.4f ms  in a graph %8.2f us  predicted %9.4f ms  %7.1f dB  %lld segments, %lld splits, "
                "%lld blocks, %lld MB\n",
                operation, text_of(p, text), ms, us, p->seconds * 1e3, error, (long long)p->segments,
@@ -310,18 +311,32 @@ static void try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t p
     }
     cuda->figures.workspace = before;
     cuda->only = NULL;
+    return ms;
 }
 
-/* Times every size that may be worth it, operation by operation, those in three kernels with three chunks. */
+/* The choices of the planner that were compared, and those within 10 and 25 % of the fastest way. */
+static struct { int all, within_10, within_25; } choices;
+
+/* Times every size that may be worth it, operation by operation, those in three kernels with three chunks, and the
+ * choice among them. */
 static void try_all(bench *b, int operations) {
     static const gc_cuda_rows *const algorithms[] = {&gc_rows_chip, &gc_rows_three_pass, &gc_rows_direct};
     const gc_device *device = &((gc_cuda_arrays *)b->cuda)->figures;
+    double fastest = HUGE_VAL, spread, cpu;
     for (int n = 0; n < 3 * operations && !b->row->kept; n++) {
         const gc_cuda_rows *a = algorithms[n % 3];
         for (int64_t points = a->row.least; points <= a->row.most; points += points ? points : 1)
             for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= a == &gc_rows_three_pass ? 3 : 256)
                 if (gc_rows_size(a, device, points) >= 0)
-                    try_one(b, n / 3, a, points, bytes);
+                    fastest = fmin(fastest, try_one(b, n / 3, a, points, bytes));
+        if (n % 3 < 2)
+            continue;
+        const double ratio = measure(b, n / 3, n / 3, &spread, &cpu) / fastest;
+        printf("    %d the choice takes %.2f times the shortest time\n", n / 3, ratio);
+        choices.all++;
+        choices.within_10 += ratio <= 1.1;
+        choices.within_25 += ratio <= 1.25;
+        fastest = HUGE_VAL;
     }
 }
 
@@ -377,6 +392,9 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strstr(rows[i].label, label))
             json_array_append_new(table, run_row(cuda, &rows[i], all));
+    if (all)
+        printf("choices: %d problems, %d within 10 %% of the fastest, %d within 25 %%\n", choices.all,
+               choices.within_10, choices.within_25);
     json_t *out = json_pack("{s:o}", "convolutions", table);
     const int refused = json_dump_file(out, argv[argc - 1], JSON_INDENT(1));
     json_decref(out);

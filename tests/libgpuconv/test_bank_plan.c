@@ -77,7 +77,7 @@ static void the_plan_of_a_measured_bank_is_the_recorded_one(void **state) {
     } cases[] = {
         {2, 0, 64, {4, {{64, 0, 4}, {256, 256, 3}, {1024, 1024, 7}, {8192, 8192, 11}}}},
         {8000, 0, 128, {4, {{128, 0, 4}, {512, 512, 3}, {2048, 2048, 3}, {8192, 8192, 11}}}},
-        {64, 64, 128, {4, {{128, 0, 4}, {256, 512, 6}, {1024, 2048, 14}, {8192, 16384, 10}}}},
+        {64, 64, 128, {4, {{128, 0, 8}, {512, 1024, 6}, {2048, 4096, 6}, {8192, 16384, 10}}}},
     };
     for (int k = 0; k < COUNT(cases); k++) {
         const gc_bank_options options = options_of(cases[k].inputs, cases[k].outputs, cases[k].block, 96000);
