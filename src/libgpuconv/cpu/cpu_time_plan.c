@@ -10,6 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Floats of a page of memory, and between channels beyond whole pages: a processor lets a load wait for an earlier
+ * store whose address differs from its own in whole pages. */
+enum { PAGE = 1024, APART = 272 };
+
 /* A convolver with planar buffers for the whole signal, laid out as the stream of cpu_backend.c lays out a chunk. */
 typedef struct workspace {
     const gpuconv_plan *plan;
@@ -30,7 +34,7 @@ static bool prepare(workspace *w, const gc_timing *timing) {
     const gpuconv_plan *plan = w->plan;
     const int inputs = plan->ir->inputs, channels = inputs + plan->ir->outputs;
     w->history = gc_round_up(gc_schedule_overlap(&plan->choice.schedule), 16);
-    w->stride = w->history + gc_round_up(gc_round_up(timing->frames, plan->choice.chunk), 16);
+    w->stride = w->history + gc_round_up(gc_round_up(timing->frames, plan->choice.chunk), PAGE) + APART;
     w->pool = gc_pool_new(plan->device.threads);
     w->convolver = w->pool ? gc_section_new_whole(plan, w->pool) : NULL;
     w->samples = gc_calloc(channels, w->stride * (int64_t)sizeof *w->samples);
