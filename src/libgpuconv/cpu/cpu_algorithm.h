@@ -27,7 +27,12 @@ typedef struct gc_cpu_algorithm {
     gc_section_kind section; /* of its convolver (section.h) */
 } gc_cpu_algorithm;
 
-extern const gc_cpu_algorithm gc_cpu_direct, gc_cpu_overlap_save, gc_cpu_partitioned, gc_cpu_matrix;
+/* The algorithms of streams: USE(name) for each, in the order of reports. */
+#define GC_CPU_STREAMS(USE) USE(gc_cpu_direct) USE(gc_cpu_overlap_save) USE(gc_cpu_partitioned) USE(gc_cpu_matrix)
+
+#define GC_CPU_DECLARE(name) extern const gc_cpu_algorithm name;
+GC_CPU_STREAMS(GC_CPU_DECLARE)
+#undef GC_CPU_DECLARE
 extern const gc_algorithm gc_cpu_levels;
 
 /* The algorithms of streams, and that of real time (cpu_levels.c); NULL ends the array. */

@@ -2,5 +2,6 @@
  * algorithms and their costs. */
 #include "cpu_algorithm.h"
 
-const gc_algorithm *const gc_cpu_algorithms[] = {&gc_cpu_direct.row, &gc_cpu_overlap_save.row, &gc_cpu_partitioned.row,
-                                                 &gc_cpu_matrix.row, &gc_cpu_levels,           NULL};
+#define ROW_OF(name) &(name).row,
+
+const gc_algorithm *const gc_cpu_algorithms[] = {&gc_cpu_levels, GC_CPU_STREAMS(ROW_OF) NULL};
