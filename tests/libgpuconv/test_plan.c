@@ -321,7 +321,7 @@ static gpuconv_status plan_with_toy(const gpuconv_ir *ir, bool alone, int algori
     static const gc_algorithm toy = {
         (gpuconv_algorithm)77, "toy", GC_STREAM, 4096, 4096, 0, 0, fit_toy, cost_toy, NULL, refuse_toy};
     const gc_backend *cpu = gc_backend_find(GPUCONV_BACKEND_CPU);
-    const gc_algorithm *row[] = {cpu->algorithms[0], cpu->algorithms[1], &toy, NULL}, *only[] = {&toy, NULL};
+    const gc_algorithm *row[] = {cpu->algorithms[1], cpu->algorithms[2], &toy, NULL}, *only[] = {&toy, NULL};
     gc_backend backend = *cpu;
     gpuconv_config config = gpuconv_config_default();
     gc_problem problem;
