@@ -1,6 +1,6 @@
 #!/bin/sh
-# Signals during long work: exit status 130, one line, no partial output. Without a signal every case takes a minute or more,
-# so that a loop that ignores the signal exceeds the time limit of `stops`.
+# Signals during long work: exit status 130, one line, no partial output. Without a signal every case but the last takes a
+# minute or more, so that a loop that ignores the signal exceeds the time limit of `stops`.
 . "$(dirname "$0")/lib.sh"
 
 XDG_CACHE_HOME=$work/cache
@@ -56,8 +56,8 @@ for signal in INT TERM; do
     [ "$(state)" = "$before" ] || fail "changed the folder: $(ls -lA)"
 done
 
-# The output is complete before a comparison begins, and is kept.
-runs -q -b cpu in.wav hall.wav want.wav
+# The output is complete before a comparison begins, and is kept. With the long response the comparison takes seconds.
+runs -q -b cpu in.wav long.wav want.wav
 awaited=out.wav
-stops INT "out.wav: written whole; then interrupted" -q -b cpu --compare in.wav hall.wav out.wav
+stops INT "out.wav: written whole; then interrupted" -q -b cpu --compare in.wav long.wav out.wav
 cmp -s out.wav want.wav || fail "--compare interrupted: the output is not whole"
