@@ -71,8 +71,8 @@ cudaError_t gck_pack_files(const gck_file *files, int count, int64_t samples, cu
 
 /* ---- A whole transform on the chip (job_chip.cu) ----------------------------------------------------------------- */
 
-/* Sizes of the transform, N = 1024, 4096, 8192, 16384 complex points. */
-enum { GCK_CHIP_SIZES = 4 };
+/* Sizes of the transform, N = 128, 256, ... 16384 complex points. */
+enum { GCK_CHIP_SIZES = 8 };
 
 typedef struct gck_chip_sizes {
     int64_t points;   /* N */
@@ -80,6 +80,7 @@ typedef struct gck_chip_sizes {
     int shared_bytes; /* of shared memory per block */
     int threads;      /* per block */
     int resident;     /* blocks that the registers of a multiprocessor allow */
+    int groups;       /* transforms of a block at a time */
 } gck_chip_sizes;
 
 /* Returns the figures of size 0 .. GCK_CHIP_SIZES - 1. */
@@ -103,7 +104,7 @@ typedef struct gck_chip_job {
     int splits;                     /* a row is computed by this many blocks, each a range of its segments */
     unsigned blocks;                /* of the grid */
     const float2 *twiddles;         /* of this size */
-    float2 *scratch;                /* blocks x N, unused if `spectra` is given */
+    float2 *scratch;                /* blocks x groups x N, unused if `spectra` is given */
 } gck_chip_job;
 
 cudaError_t gck_chip_convolve(int size, const gck_chip_job *job, cudaStream_t stream);
@@ -124,7 +125,7 @@ typedef struct gck_chip_gradient {
     int splits;             /* blocks that share the sum of a response */
     unsigned blocks;        /* of the grid */
     const float2 *twiddles; /* of this size */
-    float2 *scratch;        /* blocks x 2 N */
+    float2 *scratch;        /* blocks x groups x 2 N */
     float *partial;         /* splits x responses x taps; unused if splits is 1 */
 } gck_chip_gradient;
 
@@ -149,8 +150,8 @@ typedef struct gck_item_sizes {
 gck_item_sizes gck_item_query(int size);
 void gck_item_twiddles(int size, float2 *twiddles); /* in host memory */
 
-/* A row of a corpus, or a piece of it: frames first .. end - 1 of the whole convolution of two arrays of floats. Taps
- * are convolved in parts of `part`; `overlap` points of a segment precede those that are kept. */
+/* A row of a corpus, or a piece of it: frames first .. end - 1 of the whole convolution of two arrays of floats. The
+ * response is cut into parts of `part` taps. Of the points of a segment the first `overlap` are dropped. */
 typedef struct gck_item {
     const float *signal, *response;
     float *output;                /* frame 0 of the whole convolution */
@@ -211,8 +212,7 @@ cudaError_t gck_job_direct_load(void); /* as gck_chip_load */
 cudaError_t gck_job_direct_convolve(const gck_job_direct *job, cudaStream_t stream);
 cudaError_t gck_job_direct_gradient(const gck_job_direct *job, cudaStream_t stream);
 
-/* ---- Transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu)
- * ------------------------------------------------------------------ */
+/* ---- Transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu) ------------------------------------- */
 
 /* Sizes of the transform: N = 1024 C complex points, C = 2^(4 + size). */
 enum { GCK_3PASS_SIZES = 7 };

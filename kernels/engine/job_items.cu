@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(F::T, Resident) convolve_items(const __grid_co
                 if (!Parts || offset == 0)
                     store_plain_segment<F::P, F::T>(v, target, 0, n, item.overlap, hop, t);
                 else
-                    store_plain_segment<F::P, F::T, true>(v, target, 0, n, item.overlap, hop, t);
+                    store_plain_segment<F::P, F::T, FLOATS, true>(v, target, 0, n, item.overlap, hop, t);
             }
         }
         __syncthreads();

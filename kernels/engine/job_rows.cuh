@@ -66,14 +66,21 @@ enum known_rows {
     UNKNOWN,  /* nothing */
     ADJACENT, /* the step is 1 */
     FLOATS,   /* the step is 1, the samples are GCK_F32 */
+    HALVES,   /* the step is 1, the samples are GCK_F16 */
+    BFLOATS,  /* the step is 1, the samples are GCK_BF16 */
     STEPPED   /* the step need not be 1, which makes adjacent samples slower */
 };
+
+/* The type of samples that are known. */
+template <known_rows Known> struct sample_type { typedef float type; };
+template <> struct sample_type<HALVES> { typedef __half type; };
+template <> struct sample_type<BFLOATS> { typedef __nv_bfloat16 type; };
 
 /* Calls f with a pointer to frame `at` of a row that begins at element `start`, of the type of its samples. */
 template <known_rows Known = UNKNOWN, typename F>
 __device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t start, int64_t at, F f) {
-    if (Known == FLOATS) {
-        f((float *)rows.data + start + at);
+    if constexpr (Known == FLOATS || Known == HALVES || Known == BFLOATS) {
+        f((typename sample_type<Known>::type *)rows.data + start + at);
     } else if (Known == STEPPED || (Known == UNKNOWN && rows.step != 1)) {
         const int bytes = rows.sample == GCK_F32 ? 4 : 2;
         f(strided{(char *)rows.data + (start + at * rows.step) * bytes, rows.step * bytes, rows.sample});
@@ -115,6 +122,27 @@ __host__ __device__ inline int sharing_rows(const gck_sharing &s) {
     return (int)((s.rows + (int64_t)s.group * s.responses - 1) / ((int64_t)s.group * s.responses)) * s.group;
 }
 
+/* Returns 16 bits of memory if `inside`, else 0. An assembler's predicate, not a branch: the compiler would convert
+ * each sample within the branch, so that few loads are in flight at a time. */
+__device__ __forceinline__ unsigned short load_16_if(const void *from, bool inside) {
+    unsigned short bits;
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; mov.b16 %0, 0; @p ld.global.b16 %0, [%1]; }"
+                 : "=h"(bits)
+                 : "l"(from), "r"((int)inside)
+                 : "memory");
+    return bits;
+}
+
+/* Returns sample x[n] if `inside`, else 0. */
+template <known_rows Known, typename From> __device__ __forceinline__ float sample_if(From x, int n, bool inside) {
+    if constexpr (Known == HALVES)
+        return __half2float(__ushort_as_half(load_16_if(x + n, inside)));
+    else if constexpr (Known == BFLOATS)
+        return __bfloat162float(__ushort_as_bfloat16(load_16_if(x + n, inside)));
+    else
+        return inside ? sample_of(x[n]) : 0.0f;
+}
+
 /* Loads a segment: point m is frame at + m of the row for m < window, zero outside the row. Returns whether it contains
  * a frame of the row; if not, v is not written. */
 template <int P, int T, known_rows Known>
@@ -131,9 +159,9 @@ __device__ __forceinline__ bool load_segment(float2 *v, const gck_rows &rows, in
         } else {
 #pragma unroll
             for (int j = 0; j < P; j++) {
-                const int n = t + j * T, m = n + P * T;
-                v[j].x = n >= begin && n < end ? sample_of(x[j * T]) : 0.0f;
-                v[j].y = m >= begin && m < end ? sample_of(x[(j + P) * T]) : 0.0f;
+                const unsigned n = t - begin + j * T, m = n + P * T, count = end - begin;
+                v[j].x = sample_if<Known>(x, j * T, n < count);
+                v[j].y = sample_if<Known>(x, (j + P) * T, m < count);
             }
         }
     });
@@ -177,22 +205,22 @@ __device__ __forceinline__ void store_segment(const float2 *v, const gck_target 
     });
 }
 
-/* Does what store_segment does for floats that are overwritten, with a gain of 1; Add: or added to. */
-template <int P, int T, bool Add = false>
+/* Does what store_segment does for samples of a known type that are overwritten, with a gain of 1; Add: or added to. */
+template <int P, int T, known_rows Known = FLOATS, bool Add = false>
 __device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_target &target, int64_t row,
                                                     int64_t frame, int lo, int kept, int t) {
     const written_frames frames = frames_to_write(target, row);
     const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
-    float *y = (float *)target.rows.data + row_start(target.rows, row) + frame - lo + t;
+    auto *y = (typename sample_type<Known>::type *)target.rows.data + row_start(target.rows, row) + frame - lo + t;
 #pragma unroll
     for (int j = 0; j < 2 * P; j++)
-        if (t + j * T >= lo && t + j * T < valued)
-            y[j * T] = (Add ? y[j * T] : 0.0f) + (j < P ? v[j % P].x : v[j % P].y);
+        if ((unsigned)(t - lo + j * T) < (unsigned)(valued - lo))
+            set_sample(y[j * T], (Add ? sample_of(y[j * T]) : 0.0f) + (j < P ? v[j % P].x : v[j % P].y));
     if (valued < hi) { /* the row has ended */
 #pragma unroll 1
         for (int j = 0; j < 2 * P; j++)
             if (t + j * T >= valued && t + j * T < hi)
-                y[j * T] = 0.0f;
+                set_sample(y[j * T], 0.0f);
     }
 }
 

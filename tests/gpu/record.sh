@@ -1,6 +1,7 @@
 #!/bin/sh
-# Checks that every record under tests/gpu has the digest of the present sources: <gpu>.json that of the engine,
-# <gpu>-lab.json that of the lab. The test fails after a change to GPU code that was not run on a GPU.
+# Checks that the records of the H200 have the digest of the present sources: nvidia-h200.json that of the engine,
+# nvidia-h200-lab.json that of the lab. The test fails after a change to GPU code that was not run on that GPU. Records of
+# other GPUs may be older. No record may contain a failed test.
 # Usage: record.sh CHECKOUT
 set -eu
 cd "$1"
@@ -15,6 +16,8 @@ for record in tests/gpu/*.json; do
     esac
     if grep -q "\"digest\": \"$now\"" "$record"; then
         echo "$record: belongs to these sources"
+    elif [ "${record#tests/gpu/nvidia-h200}" = "$record" ]; then
+        echo "$record: made from other GPU sources"
     else
         echo "$record: made from other GPU sources; run $script on a GPU and commit the new record" >&2
         bad=1

@@ -14,6 +14,7 @@ static gc_device card(double memory, int64_t shared_memory) {
                        .lanes = 64,
                        .clock = 1.6e9,
                        .bandwidth = 3.2e11,
+                       .cache = INT64_C(4) << 20,
                        .shared_memory = shared_memory};
 }
 
@@ -110,6 +111,7 @@ static const gc_device h200 = {.name = "an H200",
                                .lanes = 128,
                                .clock = 1.98e9,
                                .bandwidth = 4.917e12,
+                               .cache = INT64_C(60) << 20,
                                .shared_memory = 227 * 1024,
                                .resident_shared_memory = 228 * 1024,
                                .resident_threads = 2048,
@@ -163,7 +165,10 @@ static void rows_of_an_h200_are_planned_as_recorded(void **state) {
         {1, 16000, 2000, 0, false, false, 0, &gc_rows_direct, 0},
         {1, 16000, 2000, 0, false, false, by_response, &gc_rows_direct, 0},
         {16, 4096, 256, 0, false, false, by_signal, &gc_rows_direct, 0},
-        {1, 64000, 2000, 0, false, false, 0, &gc_rows_direct, 0},
+        {1, 64000, 2000, 0, false, false, 0, &gc_rows_chip, 2048},
+        {49152, 128, 128, -768, true, false, 0, &gc_rows_chip, 128},
+        {49152, 512, 512, -768, true, false, by_response, &gc_rows_chip, 512},
+        {65536, 128, 128, 0, false, false, 0, &gc_rows_chip, 128},
     };
     const gc_costs costs = gc_costs_built_in(&h200);
     for (int i = 0; i < COUNT(cases); i++) {

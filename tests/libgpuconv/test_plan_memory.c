@@ -26,6 +26,7 @@ static gpuconv_status fake_probe(const gpuconv_config *config, gc_device *device
                           .lanes = 128,
                           .clock = 1.98e9,
                           .bandwidth = 4.9e12,
+                          .cache = INT64_C(60) << 20,
                           .shared_memory = 227 << 10};
     return GPUCONV_OK;
 }

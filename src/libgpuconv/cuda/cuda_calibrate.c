@@ -155,7 +155,7 @@ static gpuconv_status measure(const gpuconv_config *config, const gc_device *dev
         {GC_COST_CUDA_LONG, &gc_cuda_overlap_save, .taps = LONG_POINTS / 4, .points = LONG_POINTS, .frames = FRAMES},
         {GC_COST_CUDA_PASS, &gc_cuda_partitioned, .taps = SHORT_POINTS / 2, .points = SHORT_POINTS, .frames = FRAMES},
         {GC_COST_CUDA_BIN, &gc_cuda_partitioned, .taps = 64 * SHORT_POINTS, .points = SHORT_POINTS, .frames = FRAMES},
-        {GC_COST_CUDA_CYCLE, .count = 1, .taps = 512, .points = gc_rows_chip.row.least, .frames = 1024},
+        {GC_COST_CUDA_CYCLE, .count = 1, .taps = 512, .points = 2048, .frames = 1024},
         {GC_COST_CUDA_CHIP, .count = 16 * (int64_t)device->multiprocessors, .taps = 512, .points = largest,
          .frames = 8000},
     };

@@ -71,6 +71,7 @@ cudaError_t gc_cuda_read_device(int number, gc_device *d) {
                      .clock = clock > 0 ? 1e3 * clock : some_clock,
                      /* two transfers per clock of 1 kHz */
                      .bandwidth = memory_clock > 0 && bus > 0 ? 2e3 * memory_clock * bus / 8 : some_bandwidth,
+                     .cache = p.l2CacheSize,
                      .shared_memory = offered.shared_bytes,
                      .resident_shared_memory = (int64_t)p.sharedMemPerMultiprocessor,
                      .resident_threads = p.maxThreadsPerMultiProcessor,

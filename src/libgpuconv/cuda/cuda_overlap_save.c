@@ -13,10 +13,10 @@ static gck_overlap_save_form form_of(const gc_device *device, const gpuconv_ir *
 }
 
 /* Returns whether the products of a chunk replace what they are computed from: output o comes from input o alone, and
- * the scratch memory fits into the second-level cache of a large GPU. On an H200 it is then 3 to 5 % faster to use one
+ * the scratch memory fits into four fifths of the second-level cache. On an H200 it is then 3 to 5 % faster to use one
  * half of it only; with scratch memory beyond the cache it is 1 % slower. */
-static bool is_in_place(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
-    const int64_t cache = INT64_C(48) << 20, bytes = s->transform / 2 * (int64_t)sizeof(float2);
+static bool is_in_place(const gc_device *d, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+    const int64_t cache = d->cache / 5 * 4, bytes = s->transform / 2 * (int64_t)sizeof(float2);
     bool same = ir->inputs == ir->outputs && gc_ir_one_route_each(ir) && chunk / s->hop <= cache / bytes / ir->inputs;
     for (int i = 0; i < ir->routes && same; i++)
         same = ir->route[i].input == ir->route[i].output;
@@ -24,8 +24,8 @@ static bool is_in_place(const gpuconv_ir *ir, const gc_schedule *s, int64_t chun
 }
 
 /* Returns the transforms in three kernels for which a convolver has scratch memory. */
-static int64_t scratch_transforms(const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
-    return (ir->inputs + (is_in_place(ir, s, chunk) ? 0 : (int64_t)ir->outputs)) * (chunk / s->hop);
+static int64_t scratch_transforms(const gc_device *d, const gpuconv_ir *ir, const gc_schedule *s, int64_t chunk) {
+    return (ir->inputs + (is_in_place(d, ir, s, chunk) ? 0 : (int64_t)ir->outputs)) * (chunk / s->hop);
 }
 
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
@@ -73,7 +73,7 @@ static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *c
 static double bytes(const gc_problem *p, const gc_device *d, const gc_choice *c) {
     const gck_overlap_save_form form = form_of(d, p->ir, c->schedule.transform);
     const gck_overlap_save_sizes size = gck_overlap_save_query(&form);
-    const double transforms = (double)scratch_transforms(p->ir, &c->schedule, c->chunk);
+    const double transforms = (double)scratch_transforms(d, p->ir, &c->schedule, c->chunk);
     return 8 * (p->ir->planes * (double)size.spectrum + transforms * (double)size.scratch);
 }
 
@@ -85,10 +85,10 @@ static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_respo
     const gc_schedule *s = &plan->choice.schedule;
     const int64_t each = sizeof(float2);
     gck_overlap_save_memory *m = &c->overlap_save;
-    c->matrix.in_place = is_in_place(ir, s, plan->choice.chunk);
+    c->matrix.in_place = is_in_place(&plan->device, ir, s, plan->choice.chunk);
     c->form = form_of(&plan->device, ir, s->transform);
     gck_overlap_save_sizes sizes = gck_overlap_save_query(&c->form);
-    int64_t transforms = scratch_transforms(ir, s, plan->choice.chunk);
+    int64_t transforms = scratch_transforms(&plan->device, ir, s, plan->choice.chunk);
     float2 *twiddles = gc_cuda_host_table(r, sizes.twiddles, each);
     if (twiddles)
         gck_overlap_save_twiddles(&c->form, twiddles);

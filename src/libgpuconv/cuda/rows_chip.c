@@ -3,7 +3,8 @@
  *
  *      rounds of blocks x transforms of a block x the time of a transform
  *
- * which is its latency, or its share of the multiprocessor if several blocks are resident.
+ * which is its latency, or its share of the multiprocessor if several blocks are resident. A fresh response is
+ * transformed by each block that uses it, or once for all by a launch before.
  */
 #include "cuda_arrays.h"
 
@@ -17,12 +18,13 @@ enum { SEGMENTS_MAX = 1 << 28, SPLITS_TRIED = 24 };
  * resident block, of that of the largest size. Measured on an H200 (docs/speed.md). */
 static const struct {
     double cycles, point;
-} sizes[GCK_CHIP_SIZES] = {{3960, 0.6439}, {5940, 0.9756}, {9108, 0.8659}, {16236, 1}};
+} sizes[GCK_CHIP_SIZES] = {{1800, 0.57}, {2200, 0.59},   {3000, 0.66},   {3960, 0.6439},
+                           {4600, 0.8},  {5940, 0.9756}, {9108, 0.8659}, {16236, 1}};
 
 /* What chip_seconds depends on. */
 typedef struct work {
     const gc_device *device;
-    int64_t slots;            /* blocks that the device holds at a time */
+    int64_t slots, groups;    /* blocks that the device holds at a time, and items of a block at a time */
     int64_t items, units;     /* each item is a sum of units, or a row of them */
     double fixed, per_unit;   /* transforms of a block, and of each of its units */
     double latency, resident; /* seconds of a transform alone, and per block of the same multiprocessor */
@@ -41,8 +43,9 @@ static int64_t resident_blocks(const gc_device *device, const gck_chip_sizes *s)
 
 /* Returns the seconds if every item is cut into `splits` of its units, and stores the blocks. */
 static double chip_seconds(const work *w, int64_t splits, int64_t *blocks) {
-    *blocks = gc_min(w->items * splits, w->slots);
-    const double rounds = (double)gc_divide_up(w->items * splits, *blocks);
+    const int64_t needed = gc_divide_up(w->items * splits, w->groups);
+    *blocks = gc_min(needed, w->slots);
+    const double rounds = (double)gc_divide_up(needed, *blocks);
     const double each = fmax(w->latency, w->resident * (double)gc_divide_up(*blocks, w->device->multiprocessors));
     return rounds * (w->fixed + w->per_unit * (double)gc_divide_up(w->units, splits)) * each;
 }
@@ -67,6 +70,38 @@ static void choose_splits(const work *w, double launch, double per_split, gc_row
     }
 }
 
+/* Returns the bytes in which the blocks of a gradient keep spectra. */
+static int64_t scratch_bytes(const gc_rows_plan *p) {
+    const int64_t groups = gck_chip_query(p->size).groups;
+    return gc_round_up(p->blocks * groups * 2 * p->points * (int64_t)sizeof(float2), 256);
+}
+
+/* Plans fresh responses: transformed by the blocks that use them, or once before if that is faster and their spectra
+ * fit into the workspace. */
+static void plan_fresh(work *w, const gc_job_shape *s, double launch, gc_rows_plan *p) {
+    const int64_t each = p->points * (int64_t)sizeof(float2), count = gc_cuda_sharing(s).responses;
+    const work spectra = {.device = w->device,
+                          .slots = w->slots,
+                          .groups = w->groups,
+                          .items = count,
+                          .units = 1,
+                          .per_unit = 1,
+                          .latency = w->latency,
+                          .resident = w->resident};
+    gc_rows_plan before = *p;
+    int64_t blocks;
+    w->fixed = 0;
+    choose_splits(w, launch, 0, &before);
+    before.seconds += launch + chip_seconds(&spectra, 1, &blocks);
+    before.response_transforms = count;
+    before.bytes = count * each;
+    w->fixed = 1;
+    choose_splits(w, launch, 0, p);
+    p->bytes = p->blocks * w->groups * each;
+    if (before.seconds < p->seconds && before.bytes <= w->device->workspace)
+        *p = before;
+}
+
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
     const gc_job_shape *s = &problem->rows;
     const double *t = costs->seconds, launch = GC_ROWS_LAUNCH * t[GC_COST_CUDA_LAUNCH];
@@ -76,8 +111,10 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     const bool gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     work w = {.device = device,
               .slots = device->multiprocessors * resident_blocks(device, &kernels),
+              .groups = kernels.groups,
               .latency = sizes[p->size].cycles * t[GC_COST_CUDA_CYCLE],
-              .resident = sizes[p->size].point * (double)p->points * t[GC_COST_CUDA_CHIP] * device->multiprocessors};
+              .resident = sizes[p->size].point * (double)(p->points * kernels.groups) * t[GC_COST_CUDA_CHIP] *
+                          device->multiprocessors};
     if (gradient) {
         const int64_t sums = s->responses * s->taps;
         w.items = s->responses;
@@ -85,15 +122,15 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
         w.fixed = 1;
         w.per_unit = 2.7;
         choose_splits(&w, launch, (double)sums * 2 * t[GC_COST_CUDA_OUTPUT], p);
-        p->bytes = gc_round_up(p->blocks * 2 * p->points * (int64_t)sizeof(float2), 256) +
-                   (p->splits > 1 ? p->splits * sums * (int64_t)sizeof(float) : 0);
+        p->bytes = scratch_bytes(p) + (p->splits > 1 ? p->splits * sums * (int64_t)sizeof(float) : 0);
     } else {
         w.items = s->rows;
         w.units = p->segments;
-        w.fixed = problem->spectra ? 0 : 1;
         w.per_unit = 2;
-        choose_splits(&w, launch, 0, p);
-        p->bytes = problem->spectra ? 0 : p->blocks * p->points * (int64_t)sizeof(float2);
+        if (problem->spectra)
+            choose_splits(&w, launch, 0, p);
+        else
+            plan_fresh(&w, s, launch, p);
     }
     return true;
 }
@@ -103,7 +140,6 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
 static cudaError_t run_gradient(const gc_cuda_call *c, cudaStream_t stream) {
     const gpuconv_arrays_job *job = c->job;
     const gc_rows_plan *p = &c->plan;
-    const int64_t scratch = gc_round_up(p->blocks * 2 * p->points * (int64_t)sizeof(float2), 256);
     const gck_chip_gradient g = {.x = gc_cuda_kernel_rows(&job->signal),
                                  .g = gc_cuda_kernel_rows(&job->output),
                                  .target = {gc_cuda_kernel_rows(&job->response), job->accumulate},
@@ -117,7 +153,7 @@ static cudaError_t run_gradient(const gc_cuda_call *c, cudaStream_t stream) {
                                  .blocks = (unsigned)p->blocks,
                                  .twiddles = gc_rows_twiddles(c->cuda, p),
                                  .scratch = c->workspace,
-                                 .partial = (float *)(void *)((char *)c->workspace + scratch)};
+                                 .partial = (float *)(void *)((char *)c->workspace + scratch_bytes(p))};
     return gck_chip_gradient_response(p->size, &g, stream);
 }
 
@@ -127,11 +163,12 @@ static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
     const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE;
     if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE)
         return run_gradient(c, stream);
+    const float2 *spectra = c->prepared ? c->prepared->spectra : p->response_transforms ? c->workspace : NULL;
     const gck_chip_job k = {.source = gc_cuda_kernel_rows(convolve ? &job->signal : &job->output),
                             .response = gc_cuda_kernel_rows(&job->response),
                             .target = {gc_cuda_kernel_rows(gc_job_written(job)), job->accumulate},
                             .sharing = gc_cuda_sharing(&c->shape),
-                            .spectra = c->prepared ? c->prepared->spectra : NULL,
+                            .spectra = spectra,
                             .gain = job->gain,
                             .taps = c->shape.taps,
                             .shift = p->shift,
@@ -143,7 +180,10 @@ static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
                             .blocks = (unsigned)p->blocks,
                             .twiddles = gc_rows_twiddles(c->cuda, p),
                             .scratch = c->workspace};
-    return gck_chip_convolve(p->size, &k, stream);
+    cudaError_t err = cudaSuccess;
+    if (p->response_transforms)
+        err = gck_chip_spectra(p->size, &k.response, p->response_transforms, k.taps, k.twiddles, c->workspace, stream);
+    return GC_CUDA_TRY(err, gck_chip_convolve(p->size, &k, stream));
 }
 
 static cudaError_t spectra(const gc_cuda_responses *r, const gpuconv_rows *from, const float2 *twiddles,
@@ -153,8 +193,8 @@ static cudaError_t spectra(const gc_cuda_responses *r, const gpuconv_rows *from,
 }
 
 const gc_cuda_rows gc_rows_chip = {
-    .row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", 1 << 11, 1 << 15),
-    .number = {[11] = 1, [13] = 2, [14] = 3, [15] = 4},
+    .row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", 1 << 8, 1 << 15),
+    .number = {[8] = 1, [9] = 2, [10] = 3, [11] = 4, [12] = 5, [13] = 6, [14] = 7, [15] = 8},
     .load = gck_chip_load,
     .query = query,
     .twiddles = gck_chip_twiddles,

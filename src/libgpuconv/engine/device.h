@@ -22,6 +22,7 @@ typedef struct gc_device {
     int lanes;                      /* FP32 multiply-adds of a multiprocessor per cycle */
     double clock;                   /* cycles per second */
     double bandwidth;               /* peak bytes per second of the device memory */
+    int64_t cache;                  /* bytes of the second-level cache */
     int64_t shared_memory;          /* bytes that one thread block can use */
     int64_t resident_shared_memory; /* bytes of a multiprocessor */
     int64_t resident_threads;       /* of a multiprocessor */
