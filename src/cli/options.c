@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "libgpuconv/core/number.h"
+#include "suggest.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -181,6 +182,20 @@ static int repeat_options(const gc_command *c, int argc, const char **argv, cons
     return count;
 }
 
+/* Prints why popt refuses an option, with the option that was probably meant. */
+static int refuse_option(const gc_command *c, const char *word, int code) {
+    char typed[64];
+    (void)snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word);
+    gc_suggestion near = {.typed = strncmp(typed, "--", 2) == 0 ? typed + 2 : ""};
+    for (const struct poptOption *o = c->options; code == POPT_ERROR_BADOPT && !is_end(o); o++)
+        if (o->longName)
+            gc_suggestion_try(&near, o->longName);
+    if (near.best)
+        return gc_print_error(GC_EXIT_USAGE, "%.200s: %s; did you mean --%s? try --help", word, poptStrerror(code),
+                              near.best);
+    return gc_print_error(GC_EXIT_USAGE, "%.200s: %s; try --help", word, poptStrerror(code));
+}
+
 int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **argv) {
     *line = (gc_line){.table = make_popt_table(c), .words = calloc(2 * (size_t)argc + 1, sizeof *line->words)};
     const int count = line->words ? repeat_options(c, argc, argv, line->words, &line->repeated) : 0;
@@ -191,8 +206,7 @@ int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **a
     while (!status && (code = poptGetNextOpt(line->context)) > 0)
         status = set_value(&c->options[code - 1], poptGetOptArg(line->context));
     if (!status && code < -1)
-        return gc_print_error(GC_EXIT_USAGE, "%.200s: %s; try --help", poptBadOption(line->context, 0),
-                              poptStrerror(code));
+        return refuse_option(c, poptBadOption(line->context, 0), code);
     line->argument = poptGetArgs(line->context);
     while (line->argument && line->argument[line->count])
         line->count++;

@@ -46,7 +46,7 @@ refuses 1 "nan.wav: the response is not finite at frame 1 of channel 1" in.wav n
 refuses 1 "inf.wav: the response is not finite at frame 2 of channel 1" in.wav inf.wav out.wav
 refuses 1 "three.wav: 3 channels of response do not fit 2 of input" two.wav three.wav out.wav
 
-refuses 1 "nowhere/out.wav: No such file or directory" in.wav ir.wav nowhere/out.wav
+refuses 1 "nowhere/out.wav: there is no folder nowhere; create it first" in.wav ir.wav nowhere/out.wav
 refuses 1 "in.wav/out.wav: Not a directory" in.wav ir.wav in.wav/out.wav
 refuses 1 "folder.wav: is a directory" in.wav ir.wav folder.wav
 refuses 1 "out.xyz: the extension names no known format" in.wav ir.wav out.xyz

@@ -20,6 +20,17 @@ refuses 2 "three files are needed" in.wav ir.wav
 refuses 2 "three files are needed" in.wav ir.wav out.wav more.wav
 refuses 2 "--nonsense" --nonsense in.wav ir.wav out.wav
 refuses 2 "-x" -x in.wav ir.wav out.wav
+
+# A mistyped word names the word that is meant, if one is near.
+refuses 2 "--wett: unknown option; did you mean --wet? try --help" --wett -3 in.wav ir.wav out.wav
+refuses 2 "--trheads=2: unknown option; did you mean --threads? try --help" --trheads=2 in.wav ir.wav out.wav
+refuses 2 "--wrkers: unknown option; did you mean --workers?" batch --wrkers 3 m.csv
+refuses 2 "did you mean gpuconv play?" plya in.wav
+refuses 2 "did you mean gpuconv batch?" btach m.csv --quiet
+refuses 2 "did you mean gpuconv ir info?" info in.wav
+refuses 2 "did you mean gpuconv help?" hlep
+refuses 2 "not 1, beginning with 'in.wav', which is no subcommand either" in.wav
+refuses 2 "--nonsense: unknown option; try --help" --nonsense in.wav ir.wav out.wav
 refuses 2 "auto, cpu or cuda" --backend gpu in.wav ir.wav out.wav
 refuses 2 "auto, cpu or cuda" --backend "" in.wav ir.wav out.wav
 refuses 2 "overlap-save" --algorithm fft in.wav ir.wav out.wav
@@ -76,8 +87,8 @@ refuses 2 "'x'" calibrate x
 refuses 2 "a file and a response are needed" play
 refuses 2 "a file and a response are needed" play in.wav
 refuses 2 "a response is needed" live
-refuses 2 "not 1, beginning with 'bacth'" bacth
-refuses 2 "batch, bench, calibrate, help, ir, live or play" bacth
+refuses 2 "not 1, and 'bacth' is no subcommand; did you mean gpuconv batch?" bacth
+refuses 2 "batch, bench, calibrate, help, ir, live or play" nonsense
 refuses 2 "help 'bacth': no such subcommand; there are batch" help bacth
 refuses 2 "help 'inf': no such subcommand" help bench inf
 refuses 2 "'inf': must be info, measure or synth" help ir inf

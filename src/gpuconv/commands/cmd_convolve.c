@@ -1,5 +1,6 @@
 /* gpuconv IN IR OUT: convolves one audio file with one impulse response. */
 #include "cli/cli.h"
+#include "cli/suggest.h"
 #include "commands.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/number.h"
@@ -233,7 +234,27 @@ static int run(options *o, const char *in, const char *response, const char *out
 
 static options given = {.device = -1, .response = GC_RESPONSE_OPTIONS};
 
+/* Returns the subcommand that a word was probably meant as: its name, mistyped, or its last word alone, as "info" of
+ * "ir info". NULL: none. */
+static const char *subcommand_like(const char *word) {
+    gc_suggestion near = {.typed = word};
+    for (int i = 1; gc_commands[i]; i++) {
+        const char *name = strchr(gc_commands[i]->name, ' ') + 1, *last = strchr(name, ' ');
+        if (last && strcmp(last + 1, word) == 0)
+            return name;
+        gc_suggestion_try(&near, name);
+    }
+    gc_suggestion_try(&near, "help");
+    return near.best;
+}
+
 static int command(const char **arguments, int count) {
+    const char *meant = count > 0 && count != 3 ? subcommand_like(arguments[0]) : NULL;
+    if (meant)
+        return gc_print_error(GC_EXIT_USAGE,
+                              "three files are needed, IN IR OUT, not %d, and '%.60s' is no subcommand; did you mean "
+                              "gpuconv %s? try --help",
+                              count, arguments[0], meant);
     if (count == 1)
         return gc_print_error(
             GC_EXIT_USAGE,

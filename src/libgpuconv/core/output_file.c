@@ -34,9 +34,26 @@ struct gc_output_file {
     int fd;
 };
 
+/* Returns the length of the first folder of a path that does not exist; 0: all do. */
+static size_t missing_folder(const char *path) {
+    struct stat st;
+    for (size_t end = 1; path[end]; end++) {
+        char *folder = path[end] == '/' && path[end - 1] != '/' ? strndup(path, end) : NULL;
+        const bool missing = folder && stat(folder, &st) != 0 && errno == ENOENT;
+        free(folder);
+        if (missing)
+            return end;
+    }
+    return 0;
+}
+
 static gpuconv_status fail(const gc_output_file *f, int err, gpuconv_error *error) {
     if (err == ENOMEM)
         return gc_fail_memory(error, f->path);
+    const size_t missing = err == ENOENT && *f->path ? missing_folder(f->path) : 0;
+    if (missing)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: there is no folder %.*s; create it first", f->path,
+                       (int)gc_min((int64_t)missing, 1024), f->path);
     if (strcmp(f->path, f->target) == 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", f->path, strerror(err));
     return gc_fail(error, GPUCONV_ERROR_FILE, "%s: a symbolic link to %.200s: %s", f->path, f->target, strerror(err));

@@ -24,5 +24,6 @@ const char *gc_algorithm_name(gpuconv_algorithm id) {
 }
 
 gpuconv_status gc_backend_fail_missing(gpuconv_error *error) {
-    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "this build has no CUDA backend");
+    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                   "this build has no CUDA backend; build with NVIDIA's toolkit (docs/install.md), or use the CPU");
 }

@@ -64,7 +64,9 @@ gpuconv_status gc_plot_check(const char *path, gpuconv_error *error) {
     if (!find_format(path, &format))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a drawing is named .svg, .png or .pdf", path);
     if (!find_gnuplot(program, sizeof program))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s: drawing needs gnuplot, which is not installed", path);
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "%s: drawing needs gnuplot, which is not installed; install the package gnuplot-nox or gnuplot",
+                       path);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
     char *folder = folder_of(path);
@@ -245,7 +247,9 @@ static gpuconv_status draw(const sheet *s, const char *name, const int stream[3]
     char program[PATH_ROOM], last_error[256];
     pid_t child = -1;
     if (!find_gnuplot(program, sizeof program))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s: drawing needs gnuplot, which is not installed", name);
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "%s: drawing needs gnuplot, which is not installed; install the package gnuplot-nox or gnuplot",
+                       name);
     if (!write_script(s, stream[0]))
         return gc_fail_memory(error, name);
     int err = start_gnuplot(program, stream, &child);
