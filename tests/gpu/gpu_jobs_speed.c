@@ -25,9 +25,15 @@ typedef struct row {
     bool same; /* as many frames out as in */
 } row;
 
-/* Rows of a model of sequences: `batch` times 768 channels, each with a filter as long as its rows, causal. */
-#define SEQUENCES(label, batch, frames, type)                                                                          \
-    { label, (batch)*768, frames, frames, false, false, -768, type, true }
+/* Rows of a model of sequences, floats and halves: `batch` times 768 channels, each with a filter as long as its rows,
+ * causal. */
+#define SEQUENCE(label, batch, frames, type)                                                                           \
+    {                                                                                                                  \
+#batch " x 768 x " #frames " * 768 x " #frames label, (batch)*768, frames, frames, false, false, -768, type,   \
+            true                                                                                                       \
+    }
+#define SEQUENCES(batch, frames)                                                                                       \
+    SEQUENCE("", batch, frames, GPUCONV_SAMPLE_F32), SEQUENCE(", half", batch, frames, GPUCONV_SAMPLE_F16)
 
 static const row rows[] = {
     {"1024 x 160000 * own 8000, fresh", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_F32, false},
@@ -51,22 +57,14 @@ static const row rows[] = {
      true},
     {"64 x 768 x 4096 * 768 x 4096, fresh, forward and both gradients", 64 * 768, 4096, 4096, true, false, -768,
      GPUCONV_SAMPLE_F32, false},
-    SEQUENCES("64 x 768 x 128 * 768 x 128", 64, 128, GPUCONV_SAMPLE_F32),
-    SEQUENCES("64 x 768 x 128 * 768 x 128, half", 64, 128, GPUCONV_SAMPLE_F16),
-    SEQUENCES("64 x 768 x 256 * 768 x 256", 64, 256, GPUCONV_SAMPLE_F32),
-    SEQUENCES("64 x 768 x 256 * 768 x 256, half", 64, 256, GPUCONV_SAMPLE_F16),
-    SEQUENCES("64 x 768 x 512 * 768 x 512", 64, 512, GPUCONV_SAMPLE_F32),
-    SEQUENCES("64 x 768 x 512 * 768 x 512, half", 64, 512, GPUCONV_SAMPLE_F16),
-    SEQUENCES("64 x 768 x 1024 * 768 x 1024", 64, 1024, GPUCONV_SAMPLE_F32),
-    SEQUENCES("64 x 768 x 1024 * 768 x 1024, half", 64, 1024, GPUCONV_SAMPLE_F16),
-    SEQUENCES("64 x 768 x 2048 * 768 x 2048", 64, 2048, GPUCONV_SAMPLE_F32),
-    SEQUENCES("64 x 768 x 2048 * 768 x 2048, half", 64, 2048, GPUCONV_SAMPLE_F16),
-    SEQUENCES("64 x 768 x 4096 * 768 x 4096", 64, 4096, GPUCONV_SAMPLE_F32),
-    SEQUENCES("64 x 768 x 4096 * 768 x 4096, half", 64, 4096, GPUCONV_SAMPLE_F16),
-    SEQUENCES("64 x 768 x 8192 * 768 x 8192", 64, 8192, GPUCONV_SAMPLE_F32),
-    SEQUENCES("64 x 768 x 8192 * 768 x 8192, half", 64, 8192, GPUCONV_SAMPLE_F16),
-    SEQUENCES("32 x 768 x 16384 * 768 x 16384", 32, 16384, GPUCONV_SAMPLE_F32),
-    SEQUENCES("32 x 768 x 16384 * 768 x 16384, half", 32, 16384, GPUCONV_SAMPLE_F16),
+    SEQUENCES(64, 128),
+    SEQUENCES(64, 256),
+    SEQUENCES(64, 512),
+    SEQUENCES(64, 1024),
+    SEQUENCES(64, 2048),
+    SEQUENCES(64, 4096),
+    SEQUENCES(64, 8192),
+    SEQUENCES(32, 16384),
     {"64 x 768 x 512 * 768 x 512, forward and both gradients", 64 * 768, 512, 512, true, false, -768,
      GPUCONV_SAMPLE_F32, true},
     {"65536 x 128 * own 128, fresh", 65536, 128, 128, false, false, 0, GPUCONV_SAMPLE_F32, false},

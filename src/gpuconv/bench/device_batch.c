@@ -13,7 +13,7 @@ gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int6
     static const char *const names[] = {"devices", "ms", "spread", "GB/s", "signals a second", "of linear", "error dB"};
     const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gpu)
-        return gc_backend_fail_missing(error);
+        return gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, error);
     int device[DEVICES], count = (int)gc_min(DEVICES, gpu->batch->devices(error));
     double seconds[GC_BENCH_RUNS_MOST], one_device = 0;
     if (count == 0)

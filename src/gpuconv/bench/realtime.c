@@ -146,7 +146,7 @@ static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
     const int inputs = inputs_of_output(s), routes = output_count(s) * inputs;
     const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gpu)
-        return gc_backend_fail_missing(error);
+        return gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, error);
     gc_route *route = gc_calloc(routes, sizeof *route);
     if (!route)
         return gc_fail_memory(error, "the benchmark");

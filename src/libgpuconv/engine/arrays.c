@@ -23,7 +23,7 @@ gpuconv_status gpuconv_arrays_new_cuda(int device, gpuconv_arrays **arrays, gpuc
     const gc_backend *cuda = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (!gc_begin(arrays, arrays, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    return cuda ? cuda->rows->open(device, arrays, error) : gc_backend_fail_missing(error);
+    return cuda ? cuda->rows->open(device, arrays, error) : gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, error);
 }
 
 int gpuconv_arrays_device(const gpuconv_arrays *arrays) {

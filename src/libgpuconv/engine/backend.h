@@ -46,7 +46,7 @@ const gc_backend *gc_backend_find(gpuconv_backend id);
 /* Returns the name of an algorithm that some backend has, else NULL. */
 const char *gc_algorithm_name(gpuconv_algorithm id);
 
-/* Returns UNSUPPORTED with the message that this build has no CUDA backend. */
-gpuconv_status gc_backend_fail_missing(gpuconv_error *error);
+/* Returns `status` with the message that this build has no CUDA backend. */
+gpuconv_status gc_backend_fail_missing(gpuconv_status status, gpuconv_error *error);
 
 #endif

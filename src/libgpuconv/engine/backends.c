@@ -23,7 +23,7 @@ const char *gc_algorithm_name(gpuconv_algorithm id) {
     return NULL;
 }
 
-gpuconv_status gc_backend_fail_missing(gpuconv_error *error) {
-    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+gpuconv_status gc_backend_fail_missing(gpuconv_status status, gpuconv_error *error) {
+    return gc_fail(error, status,
                    "this build has no CUDA backend; build with NVIDIA's toolkit (docs/install.md), or use the CPU");
 }

@@ -115,8 +115,7 @@ gpuconv_status gc_plan_choose(gpuconv_plan *plan, const gc_backend *backend, con
 static gpuconv_status plan_backend(const gc_backend *backend, const gc_problem *problem, const gpuconv_config *config,
                                    bool start, gpuconv_plan **plan, gpuconv_error *error) {
     if (!backend)
-        return gc_fail(error, GPUCONV_ERROR_DEVICE,
-                       "this build has no CUDA backend; build with NVIDIA's toolkit (docs/install.md), or use the CPU");
+        return gc_backend_fail_missing(GPUCONV_ERROR_DEVICE, error);
     gpuconv_plan *made = gc_calloc(1, sizeof *made);
     if (!made)
         return gc_fail_memory(error, "the plan");

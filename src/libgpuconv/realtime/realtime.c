@@ -146,7 +146,7 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
     if (config.backend == GPUCONV_BACKEND_CUDA) {
         const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
         if (!gpu)
-            return gc_backend_fail_missing(error);
+            return gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, error);
         backend = gpu->bank;
     }
     return gc_realtime_new(ir, &config, backend, realtime, error);

@@ -51,6 +51,12 @@ static bool find_gnuplot(char *program, size_t room) {
     return false;
 }
 
+static gpuconv_status refuse_without_gnuplot(const char *name, gpuconv_error *error) {
+    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                   "%s: drawing needs gnuplot, which is not installed; install the package gnuplot-nox or gnuplot",
+                   name);
+}
+
 /* Returns the folder of a path, "." if it names none; NULL if there is too little memory. The caller frees it. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -64,9 +70,7 @@ gpuconv_status gc_plot_check(const char *path, gpuconv_error *error) {
     if (!find_format(path, &format))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a drawing is named .svg, .png or .pdf", path);
     if (!find_gnuplot(program, sizeof program))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                       "%s: drawing needs gnuplot, which is not installed; install the package gnuplot-nox or gnuplot",
-                       path);
+        return refuse_without_gnuplot(path, error);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
     char *folder = folder_of(path);
@@ -247,9 +251,7 @@ static gpuconv_status draw(const sheet *s, const char *name, const int stream[3]
     char program[PATH_ROOM], last_error[256];
     pid_t child = -1;
     if (!find_gnuplot(program, sizeof program))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                       "%s: drawing needs gnuplot, which is not installed; install the package gnuplot-nox or gnuplot",
-                       name);
+        return refuse_without_gnuplot(name, error);
     if (!write_script(s, stream[0]))
         return gc_fail_memory(error, name);
     int err = start_gnuplot(program, stream, &child);

@@ -52,7 +52,7 @@ static gpuconv_status choose_devices(gc_batch_state *s, gpuconv_error *error) {
     const int64_t gpus_worthwhile = b->manifest->entries / (entries_per_gpu * s->workers);
     const bool built = gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
     if (b->backend == GPUCONV_BACKEND_CUDA && !built)
-        (void)gc_backend_fail_missing(&why);
+        (void)gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, &why);
     else if (b->backend == GPUCONV_BACKEND_CUDA)
         status = select_devices(s, GC_BATCH_DEVICES, &why, error);
     else if (b->backend == GPUCONV_BACKEND_AUTO && built && gpus_worthwhile > 0)
