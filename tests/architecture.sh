@@ -72,7 +72,11 @@ allow src/lv2/window lv2/ports.h
 allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h \
     "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
-allow kernels/engine "$L/dsp/pcm.h" 'kernels/device/*'
+allow kernels/engine kernels/engine/bank/bank.h kernels/engine/rows/job.h kernels/engine/stream/dense.h "$L/dsp/pcm.h" \
+    'kernels/device/*'
+for executor in bank rows stream; do # never one another's kernels
+    allow kernels/engine/$executor 'kernels/engine/*.h' 'kernels/engine/*.cuh' "$L/dsp/pcm.h" 'kernels/device/*'
+done
 allow kernels/device
 
 for folder in $(sources src kernels python/src | sed 's|/[^/]*$||' | sort -u); do

@@ -242,8 +242,8 @@ cudaError_t gck_peak_empty(cudaStream_t stream);
 }
 #endif
 
-#include "bank.h"  /* banks in real time */
-#include "dense.h" /* dense matrices of responses */
-#include "job.h"   /* jobs on the caller's device memory */
+#include "kernels/engine/bank/bank.h"    /* banks in real time */
+#include "kernels/engine/rows/job.h"     /* jobs on the caller's device memory */
+#include "kernels/engine/stream/dense.h" /* dense matrices of responses */
 
 #endif

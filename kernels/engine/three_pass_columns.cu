@@ -5,9 +5,9 @@
  * block.x: columns; block.y: block of a row; block.z: row. The kernels are launched early (launch.cuh): what a kernel
  * before them writes is read by plain loads.
  */
-#include "job_rows.cuh"
+#include "kernels/engine/twiddles.h"
+#include "rows.cuh"
 #include "three_pass.cuh"
-#include "twiddles.h"
 
 #include "kernels/device/right_angle.cuh"
 

@@ -9,7 +9,7 @@
  * `multiply` transforms a fresh response in registers, so that its spectrum never crosses the memory. The kernels are
  * launched early (launch.cuh): what a kernel before them writes is read by plain loads.
  */
-#include "job_rows.cuh"
+#include "rows.cuh"
 #include "three_pass.cuh"
 
 namespace {

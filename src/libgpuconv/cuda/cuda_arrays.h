@@ -23,7 +23,7 @@ typedef struct gc_rows_plan {
     int64_t part_taps;             /* taps of a part of the response */
     int64_t parts;
     int64_t segments;  /* of a row of the target; of the signal for a gradient by the response */
-    int64_t lo, shift; /* as in kernels/engine/job.h */
+    int64_t lo, shift; /* as in kernels/engine/rows/job.h */
     int64_t splits, blocks;
     /* Direct sums: as in gck_job_direct. */
     int groups, term_parts, chunk, each;

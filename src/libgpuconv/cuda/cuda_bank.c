@@ -1,5 +1,5 @@
 /*
- * Banks in real time on a CUDA device (kernels/engine/bank.cu). The spectra are computed once. A period with few
+ * Banks in real time on a CUDA device (kernels/engine/bank/bank.cu). The spectra are computed once. A period with few
  * samples copies the inputs to the device, runs a graph with the first level and the copy of the outputs, and then a
  * graph with the further levels, whose results are needed later. With more samples the bus takes most of the time. Then
  * groups of channels of a diagonal bank follow each other, so that both directions of the bus work at once:

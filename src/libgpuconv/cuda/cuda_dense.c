@@ -1,4 +1,4 @@
-/* Dense matrices of responses on the device (kernels/engine/dense.h): cost and set-up. */
+/* Dense matrices of responses on the device (kernels/engine/stream/dense.h): cost and set-up. */
 #include "cuda_algorithm.h"
 
 #include "libgpuconv/core/error.h"

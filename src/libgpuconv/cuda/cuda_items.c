@@ -1,5 +1,5 @@
 /* Rows of different lengths in device memory, each with a response of its own: the transform of each row, its pieces,
- * and the launches. Contracts of the kernels: kernels/engine/job.h. */
+ * and the launches. Contracts of the kernels: kernels/engine/rows/job.h. */
 #include "cuda_batch.h"
 #include "cuda_device.h"
 #include "libgpuconv/core/memory.h"

@@ -1,5 +1,5 @@
 /*
- * Rows by transforms that a multiprocessor computes alone (job_chip.cu). The time is that of
+ * Rows by transforms that a multiprocessor computes alone (rows/chip.cu). The time is that of
  *
  *      rounds of blocks x transforms of a block x the time of a transform
  *

@@ -1,5 +1,5 @@
 /*
- * Rows by direct sums (job_direct.cu). A block computes a tile of a target row; the cycles of a multiprocessor
+ * Rows by direct sums (rows/direct.cu). A block computes a tile of a target row; the cycles of a multiprocessor
  * are
  *
  *      chunks of a block x (rounds of blocks x the latency of loading a chunk + blocks x multiply-adds of a chunk)

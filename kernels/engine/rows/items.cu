@@ -6,7 +6,7 @@
  * The blocks are persistent; each claims the next item. The transform of the response is the first turn of the loop
  * over the segments: a second copy of the transform would double the instructions that a block fetches. Four blocks of
  * the short transform share a multiprocessor, so that one computes while another waits for its samples. Its tables make
- * each transform faster than those of job_chip.cu are (docs/experiments/batches.md).
+ * each transform faster than those of rows/chip.cu are (docs/experiments/batches.md).
  *
  * The exchanges of the long transform have two forms, which give the same samples: with 136 KB of shared memory, and in
  * the 64 KB that every device since Turing has (dense_exchange.cuh).
@@ -14,9 +14,9 @@
  * Memory: samples are read once and written once for each part of a response; its spectrum stays in the second-level
  * cache.
  */
-#include "dense_exchange.cuh"
-#include "job_segments.cuh"
-#include "twiddles.h"
+#include "kernels/engine/dense_exchange.cuh"
+#include "kernels/engine/twiddles.h"
+#include "segments.cuh"
 
 #include <type_traits>
 

@@ -11,7 +11,7 @@
  * so that most of them read a spectrum from the first-level cache. A barrier that kept them together cost more than it
  * saved (2.0 instead of 1.8 ms).
  */
-#include "overlap_save.cuh"
+#include "kernels/engine/overlap_save.cuh"
 
 namespace {
 

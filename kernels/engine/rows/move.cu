@@ -3,8 +3,8 @@
  *      move      rows of an array:    out[i][n] = in[i][n], 0 behind the end of row i
  *      files     interleaved samples as they are stored, to planar floats and back
  */
-#include "job_rows.cuh"
-#include "pcm.cuh"
+#include "kernels/engine/pcm.cuh"
+#include "kernels/engine/rows.cuh"
 
 namespace {
 

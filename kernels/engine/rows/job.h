@@ -47,7 +47,8 @@ typedef struct gck_sharing {
     int rows, group, responses;
 } gck_sharing;
 
-/* ---- Copies (job_move.cu) ---------------------------------------------------------------------------------------- */
+/* ---- Copies (rows/move.cu) ----------------------------------------------------------------------------------------
+ */
 
 /* Copies `frames` frames of rows and converts the samples; behind the end of a row of `from` they are 0. */
 cudaError_t gck_move(const gck_rows *from, const gck_rows *to, int64_t rows, int64_t frames, cudaStream_t stream);
@@ -69,7 +70,8 @@ typedef struct gck_file {
 cudaError_t gck_unpack_files(const gck_file *files, int count, int64_t samples, cudaStream_t stream);
 cudaError_t gck_pack_files(const gck_file *files, int count, int64_t samples, cudaStream_t stream);
 
-/* ---- A whole transform on the chip (job_chip.cu) ----------------------------------------------------------------- */
+/* ---- A whole transform on the chip (rows/chip.cu) -----------------------------------------------------------------
+ */
 
 /* Sizes of the transform, N = 128, 256, ... 16384 complex points. */
 enum { GCK_CHIP_SIZES = 8 };
@@ -89,8 +91,9 @@ gck_chip_sizes gck_chip_query(int size);
 /* Writes the twiddle table, in host memory. */
 void gck_chip_twiddles(int size, float2 *twiddles);
 
-/* Loads all kernels of job_chip.cu whose shared memory the current device has, so that no launch has to. */
+/* Loads all kernels of rows/chip.cu whose shared memory the current device has, so that no launch has to. */
 cudaError_t gck_chip_load(int shared_bytes_max);
+cudaError_t gck_chip_load_gradient(int shared_bytes_max); /* the part of rows/chip_gradient.cu */
 
 /* A convolution, plain or reflected, with one response per row. */
 typedef struct gck_chip_job {
@@ -136,7 +139,8 @@ cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, c
 cudaError_t gck_sum_parts(const gck_target *target, const float *partial, int splits, int64_t responses, int64_t frames,
                           cudaStream_t stream);
 
-/* ---- Rows of different lengths (job_items.cu) -------------------------------------------------------------------- */
+/* ---- Rows of different lengths (rows/items.cu) --------------------------------------------------------------------
+ */
 
 /* Sizes of the transform: N = 4096, 16384 complex points, and 16384 for responses of several parts. */
 enum { GCK_ITEM_SIZES = 3 };
@@ -172,7 +176,8 @@ typedef struct gck_items {
 /* Needs 64 KB of shared memory per block, which every device since Turing allows. */
 cudaError_t gck_convolve_items(int size, const gck_items *items, cudaStream_t stream);
 
-/* ---- Direct sums (job_direct.cu) --------------------------------------------------------------------------------- */
+/* ---- Direct sums (rows/direct.cu) ---------------------------------------------------------------------------------
+ */
 
 enum {
     GCK_JOB_DIRECT_OUTPUTS = 8,    /* frames of a thread */

@@ -2,8 +2,8 @@
 #ifndef GC_KERNELS_DIRECT_CUH
 #define GC_KERNELS_DIRECT_CUH
 
-#include "launch.cuh"
-#include "matrix.cuh"
+#include "kernels/engine/launch.cuh"
+#include "kernels/engine/matrix.cuh"
 
 /* `count` outputs from `first` on, which share a response. */
 struct output_range {

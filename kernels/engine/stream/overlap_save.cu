@@ -17,7 +17,7 @@
  * The contracts of gck_overlap_save and its companions are in kernels.h; they choose the kernel: this one up to 2^12
  * real points, overlap_save_chip.cu above, overlap_save_3pass.cu from where a transform does not fit into a block.
  */
-#include "overlap_save.cuh"
+#include "kernels/engine/overlap_save.cuh"
 
 #include <type_traits>
 

@@ -19,7 +19,7 @@
  * The kernels are in three_pass_columns.cu and three_pass_rows.cu: the channels of a chunk are rows of floats. The
  * contracts of the launchers are those of gck_overlap_save and its companions in kernels.h.
  */
-#include "overlap_save.cuh"
+#include "kernels/engine/overlap_save.cuh"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #ifndef GC_KERNELS_DENSE_CUH
 #define GC_KERNELS_DENSE_CUH
 
-#include "launch.cuh"
+#include "kernels/engine/launch.cuh"
 
 #include <cuda_fp16.h>
 

@@ -1,10 +1,10 @@
 /* The steps of a convolution in a block of threads, in registers: register j of thread t holds two of 2 N points, t + T
- * j and t + T j + N (job_rows.cuh). Spectra are kept in the order in which the threads hold them. */
+ * j and t + T j + N (rows.cuh). Spectra are kept in the order in which the threads hold them. */
 #ifndef GC_KERNELS_JOB_SEGMENTS_CUH
 #define GC_KERNELS_JOB_SEGMENTS_CUH
 
-#include "job_rows.cuh"
-#include "overlap_save.cuh"
+#include "kernels/engine/overlap_save.cuh"
+#include "kernels/engine/rows.cuh"
 
 template <int P> __device__ __forceinline__ void scale(float2 *v, float by) {
 #pragma unroll

@@ -3,7 +3,7 @@
 #ifndef GC_KERNELS_PARTITIONED_CUH
 #define GC_KERNELS_PARTITIONED_CUH
 
-#include "kernels.h"
+#include "kernels/engine/kernels.h"
 
 gck_partitioned_sizes gck_long_partitioned_query(int64_t points);
 void gck_long_partitioned_twiddles(int64_t points, float2 *twiddles);

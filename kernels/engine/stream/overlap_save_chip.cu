@@ -11,8 +11,8 @@
  * Shared memory: 42, 76 or 139 KB. A device whose blocks have less uses three kernels (overlap_save_3pass.cu). The
  * contracts of the launchers are those of gck_overlap_save and its companions in kernels.h.
  */
-#include "overlap_save.cuh"
-#include "twiddles.h"
+#include "kernels/engine/overlap_save.cuh"
+#include "kernels/engine/twiddles.h"
 
 #include "kernels/device/fft_twisted.cuh"
 

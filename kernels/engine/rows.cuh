@@ -1,11 +1,11 @@
-/* Reading and writing the caller's rows (job.h): any type of sample, any alignment, ragged lengths. Adjacent threads
- * access adjacent samples. A point is one of the 2 N real points of a transform; register j of thread t holds points
- * t + T j (real part) and t + T j + N (imaginary part). */
-#ifndef GC_KERNELS_JOB_ROWS_CUH
-#define GC_KERNELS_JOB_ROWS_CUH
+/* Reading and writing the caller's rows (rows/job.h): any type of sample, any alignment, ragged lengths. Adjacent
+ * threads access adjacent samples. A point is one of the 2 N real points of a transform; register j of thread t holds
+ * points t + T j (real part) and t + T j + N (imaginary part). */
+#ifndef GC_KERNELS_ROWS_CUH
+#define GC_KERNELS_ROWS_CUH
 
-#include "kernels.h"
-#include "launch.cuh"
+#include "kernels/engine/kernels.h"
+#include "kernels/engine/launch.cuh"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -71,6 +71,10 @@ enum known_rows {
     STEPPED   /* the step need not be 1, which makes adjacent samples slower */
 };
 
+__host__ __device__ constexpr bool knows_type(known_rows known) {
+    return known == FLOATS || known == HALVES || known == BFLOATS;
+}
+
 /* The type of samples that are known. */
 template <known_rows Known> struct sample_type { typedef float type; };
 template <> struct sample_type<HALVES> { typedef __half type; };
@@ -79,7 +83,7 @@ template <> struct sample_type<BFLOATS> { typedef __nv_bfloat16 type; };
 /* Calls f with a pointer to frame `at` of a row that begins at element `start`, of the type of its samples. */
 template <known_rows Known = UNKNOWN, typename F>
 __device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t start, int64_t at, F f) {
-    if constexpr (Known == FLOATS || Known == HALVES || Known == BFLOATS) {
+    if constexpr (knows_type(Known)) {
         f((typename sample_type<Known>::type *)rows.data + start + at);
     } else if (Known == STEPPED || (Known == UNKNOWN && rows.step != 1)) {
         const int bytes = rows.sample == GCK_F32 ? 4 : 2;

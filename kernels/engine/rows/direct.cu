@@ -17,7 +17,7 @@
  * A job of this kind takes microseconds, a few thousand cycles of each block one after the other, so that instructions
  * between the loads count: offsets are constants, and what does not depend on memory is computed before pdl_wait().
  */
-#include "job_rows.cuh"
+#include "kernels/engine/rows.cuh"
 
 namespace {
 

@@ -13,7 +13,7 @@
  */
 #include "partitioned.cuh"
 
-#include "partition_sums.cuh"
+#include "kernels/engine/partition_sums.cuh"
 
 namespace {
 

@@ -13,8 +13,8 @@
  */
 #include "partitioned.cuh"
 
-#include "partition_sums.cuh"
-#include "transform.cuh"
+#include "kernels/engine/partition_sums.cuh"
+#include "kernels/engine/transform.cuh"
 
 #include <climits>
 

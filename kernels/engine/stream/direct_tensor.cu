@@ -24,7 +24,7 @@
  * of the launcher is that of gck_direct in kernels.h.
  */
 #include "direct.cuh"
-#include "launch.cuh"
+#include "kernels/engine/launch.cuh"
 
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>

@@ -38,8 +38,8 @@
  * spectra of the responses are read once for each block, 8 bytes for each tap; in a matrix the spectra of inputs come
  * from the second-level cache. Contracts of the launchers: bank.h.
  */
-#include "partition_sums.cuh"
-#include "transform.cuh"
+#include "kernels/engine/partition_sums.cuh"
+#include "kernels/engine/transform.cuh"
 
 namespace {
 

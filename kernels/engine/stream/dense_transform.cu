@@ -10,8 +10,8 @@
  * pass real and imaginary parts one after the other (dense_exchange.cuh), in 64 KB.
  */
 #include "dense.cuh"
-#include "dense_exchange.cuh"
-#include "overlap_save.cuh"
+#include "kernels/engine/dense_exchange.cuh"
+#include "kernels/engine/overlap_save.cuh"
 
 #include <type_traits>
 

@@ -1,0 +1,218 @@
+/*
+ * Convolution and correlation of rows with a response each, on device memory, with a whole transform on the chip.
+ * Contract: job.h; the transforms: chip.cuh.
+ *
+ *      for each segment of a row:    load, forward, multiply by the spectrum, inverse, store
+ *
+ * Rows that share a response follow one another. A response that few rows use is transformed by each block that needs
+ * it; one that many use is transformed before, by chip_spectra.
+ *
+ * Memory: samples are read 2 N / hop times (mostly from the cache) and written once.
+ */
+#include "chip.cuh"
+
+#include <type_traits>
+
+namespace {
+
+/* Convolves one segment, whose first point is frame `at` of the row, in registers. h: the spectrum, at the thread's
+ * place; sign: -1 for its conjugate. used: whether anyone reads the result; the transforms of a warp wait for each
+ * other all the same. */
+template <typename F, known_rows Known>
+__device__ __forceinline__ void convolve_segment(float2 *v, float2 *s, const gck_rows &source, int64_t row, int64_t at,
+                                                 const float2 *h, float sign, const float2 *__restrict__ twiddles,
+                                                 int t, bool used) {
+    const bool loaded = used && load_segment<F::P, F::T, Known>(v, source, row, at, 2 * F::N, t);
+    if (!loaded)
+        clear<F::P>(v);
+    if (loaded || F::T < 32) {
+        transform_barrier<F::T>();
+        F::forward(v, s, t, twiddles);
+        multiply<F::P, F::T>(v, h, sign);
+        transform_barrier<F::T>();
+        F::inverse(v, s, t, twiddles);
+    }
+}
+
+/* What a group of threads computes: part `part` of a row with its response. */
+struct chip_item {
+    int row, response, part;
+    bool exists;
+};
+
+/* Returns item `number` of `items`; rows: sharing_rows. The rows of a response follow one another, and the parts of a
+ * row. */
+__device__ __forceinline__ chip_item item_of(const gck_sharing &s, int number, int items, int rows, int splits) {
+    const int clamped = min(number, items - 1), place = clamped / splits;
+    const int response = place / rows, row = sharing_row(s, response, place % rows);
+    return {min(row, s.rows - 1), response, clamped % splits, number < items && row < s.rows};
+}
+
+/* An item is a row and one of `splits` ranges of its segments. FLOATS, HALVES, BFLOATS: also, the target is overwritten
+ * and there is no gain. This is the usual job, and a kernel that can do no more is faster. */
+template <int Size, known_rows Known>
+__global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known>())
+    chip_convolve(const __grid_constant__ gck_chip_job a, int items, int rows) {
+    typedef config<Size> c;
+    typedef typename c::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int group = group_of_thread<Size>();
+    const int held = holds_addresses<Size>() ? thread_of_segment<Size>() : 0; /* the part of t in the addresses */
+    float2 *own = a.scratch + ((int64_t)blockIdx.x * c::groups + group) * f::N + 2 * held, v[f::P];
+    float2 *s = shared + group * c::stride;
+    const float sign = a.reflect ? -1.0f : 1.0f;
+    pdl_trigger();
+    pdl_wait();
+    for (int first = blockIdx.x * c::groups; first < items; first += gridDim.x * c::groups) {
+        const chip_item item = item_of(a.sharing, first + group, items, rows, a.splits);
+        if (c::groups == 1 && !item.exists)
+            continue;
+        const float2 *h = a.spectra ? a.spectra + (int64_t)item.response * f::N + 2 * held : own;
+        if (!a.spectra) {
+            const int t = thread_of_segment<Size>();
+            transform_response<f, Known>(v, s, a.response, item.response, a.taps, a.twiddles, t);
+            keep<f::P, f::T>(v, own + 2 * (t - held));
+        }
+        const part_range range = range_of<Size>(item.part, a.segments, a.splits);
+#pragma unroll 1
+        for (int segment = range.begin; segment < range.last; segment++) {
+            const int t = thread_of_segment<Size>();
+            const int64_t n = (int64_t)segment * a.hop;
+            const bool used = item.exists && segment < range.end && n < frames_to_write(a.target, item.row).end;
+            if (c::groups == 1 && !used)
+                break;
+            convolve_segment<f, Known>(v, s, a.source, item.row, n + a.shift, h + 2 * (t - held), sign, a.twiddles, t,
+                                       used);
+            const int kept = used ? a.hop : 0;
+            if (knows_type(Known))
+                store_plain_segment<f::P, f::T, Known>(v, a.target, item.row, n, a.lo, kept, t);
+            else
+                store_segment<f::P, f::T, Size != 3, Known>(v, a.target, item.row, n, a.lo, kept,
+                                                            a.gain ? a.gain[item.row] : 1.0f, t);
+        }
+    }
+}
+
+/* A group of threads transforms a response. */
+template <int Size>
+__global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
+    chip_spectra(const __grid_constant__ gck_rows response, int64_t responses, int64_t taps,
+                 const float2 *__restrict__ twiddles, float2 *spectra) {
+    typedef config<Size> c;
+    typedef typename c::transform f;
+    extern __shared__ __align__(16) float2 shared[];
+    const int group = group_of_thread<Size>(), t = thread_of_segment<Size>();
+    const int64_t number = (int64_t)blockIdx.x * c::groups + group, row = min(number, responses - 1);
+    float2 v[f::P];
+    pdl_trigger();
+    pdl_wait();
+    transform_response<f, UNKNOWN>(v, shared + group * c::stride, response, row, taps, twiddles, t);
+    if (number < responses)
+        keep<f::P, f::T>(v, spectra + row * f::N + 2 * t);
+}
+
+bool are_adjacent(const gck_chip_job *job) {
+    return job->source.step == 1 && (job->spectra || job->response.step == 1) && job->target.rows.step == 1;
+}
+
+/* Whether every sample that a job reads and writes has the type of the target. The samples of prepared responses are
+ * not read. */
+bool have_one_type(const gck_chip_job *job) {
+    const int type = job->target.rows.sample;
+    return job->source.sample == type && (job->spectra || job->response.sample == type);
+}
+
+/* The launchers of one size. */
+template <int Size> struct launchers {
+    typedef typename config<Size>::transform f;
+    static const int bytes = config<Size>::bytes, threads = config<Size>::threads;
+    typedef void (*convolver)(gck_chip_job, int, int);
+
+    /* The sizes of 2048 and 4096 points have no kernel for floats: it takes 3 % longer there, elsewhere 1 to 14 % less.
+     */
+    static const known_rows plain = Size == 4 || Size == 5 ? ADJACENT : FLOATS;
+
+    /* Returns the kernel for a job, the one that knows most of it. */
+    static convolver convolver_of(const gck_chip_job *job) {
+        if (!are_adjacent(job))
+            return chip_convolve<Size, STEPPED>;
+        if (!have_one_type(job) || job->gain || job->target.accumulate)
+            return chip_convolve<Size, ADJACENT>;
+        return job->target.rows.sample == GCK_F32   ? chip_convolve<Size, plain>
+               : job->target.rows.sample == GCK_F16 ? chip_convolve<Size, HALVES>
+                                                    : chip_convolve<Size, BFLOATS>;
+    }
+
+    static gck_chip_sizes sizes() {
+        return gck_chip_sizes{f::N, f::twiddles, bytes, threads, config<Size>::resident, config<Size>::groups};
+    }
+
+    static cudaError_t load() {
+        int device = 0;
+        cudaError_t err = load_kernel(chip_spectra<Size>, bytes);
+        err = err ? err : cudaGetDevice(&device);
+        for (const auto kernel : {chip_convolve<Size, plain>, chip_convolve<Size, HALVES>, chip_convolve<Size, BFLOATS>,
+                                  chip_convolve<Size, ADJACENT>, chip_convolve<Size, STEPPED>}) {
+            err = err ? err : load_kernel(kernel, bytes);
+            err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
+        }
+        return err;
+    }
+
+    static cudaError_t convolve(const gck_chip_job *job, cudaStream_t stream) {
+        const int rows = sharing_rows(job->sharing);
+        return launch_dependent(convolver_of(job), dim3(job->blocks), threads, bytes, stream, *job,
+                                job->sharing.responses * rows * job->splits, rows);
+    }
+
+    static cudaError_t spectra(const gck_rows *response, int64_t responses, int64_t taps, const float2 *twiddles,
+                               float2 *to, cudaStream_t stream) {
+        const int64_t groups = config<Size>::groups, blocks = (responses + groups - 1) / groups;
+        return launch_dependent(chip_spectra<Size>, dim3((unsigned)blocks), threads, bytes, stream, *response,
+                                responses, taps, twiddles, to);
+    }
+};
+
+struct chip_row {
+    gck_chip_sizes (*sizes)();
+    void (*write_twiddles)(float2 *to);
+    cudaError_t (*load)();
+    cudaError_t (*convolve)(const gck_chip_job *job, cudaStream_t stream);
+    cudaError_t (*spectra)(const gck_rows *response, int64_t responses, int64_t taps, const float2 *twiddles,
+                           float2 *to, cudaStream_t stream);
+};
+
+template <int Size> constexpr chip_row row_of() {
+    typedef launchers<Size> l;
+    return chip_row{l::sizes, l::f::write_twiddles, l::load, l::convolve, l::spectra};
+}
+
+const chip_row rows[GCK_CHIP_SIZES] = {row_of<0>(), row_of<1>(), row_of<2>(), row_of<3>(),
+                                       row_of<4>(), row_of<5>(), row_of<6>(), row_of<7>()};
+
+} // namespace
+
+gck_chip_sizes gck_chip_query(int size) {
+    return rows[size].sizes();
+}
+
+void gck_chip_twiddles(int size, float2 *twiddles) {
+    rows[size].write_twiddles(twiddles);
+}
+
+cudaError_t gck_chip_load(int shared_bytes_max) {
+    cudaError_t err = cudaSuccess;
+    for (const chip_row &r : rows)
+        if (!err && r.sizes().shared_bytes <= shared_bytes_max)
+            err = r.load();
+    return err ? err : gck_chip_load_gradient(shared_bytes_max);
+}
+
+cudaError_t gck_chip_convolve(int size, const gck_chip_job *job, cudaStream_t stream) {
+    return rows[size].convolve(job, stream);
+}
+
+cudaError_t gck_chip_spectra(int size, const gck_rows *response, int64_t responses, int64_t taps,
+                             const float2 *twiddles, float2 *spectra, cudaStream_t stream) {
+    return rows[size].spectra(response, responses, taps, twiddles, spectra, stream);
+}

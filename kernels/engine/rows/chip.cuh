@@ -1,0 +1,119 @@
+/*
+ * Whole transforms on the chip for rows: their sizes and the steps that chip.cu and chip_gradient.cu share.
+ *
+ * N complex points represent 2 N real ones (right_angle.cuh): 128 to 512 points in a part of a warp, which computes
+ * several rows, 1024 in a warp (fft_fma.cuh), 2048 to 16384 in a block (fft_twisted.cuh). The blocks are persistent:
+ * block b takes the items b, b + blocks, ... What a thread keeps in `scratch` it alone reads again: the values are in
+ * the order in which the threads hold them, and stay in the second-level cache.
+ */
+#ifndef GC_KERNELS_ROWS_CHIP_CUH
+#define GC_KERNELS_ROWS_CHIP_CUH
+
+#include "kernels/engine/twiddles.h"
+#include "segments.cuh"
+
+#include "kernels/device/fft_twisted.cuh"
+
+/* 2^(A + B) points in a warp or a part of one, with the interface of twisted_fft; `inverse` removes the twist. */
+template <int A, int B> struct warp_fft : fft_fma<A, B, true> {
+    typedef fft_fma<A, B, true> base;
+    static const int twiddles = base::forward_twiddles + base::inverse_twiddles;
+
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
+        base::inverse(v, s, t, table + base::forward_twiddles);
+        untwist<base::P>(v, untwist_angle<base::N>(t));
+    }
+
+    static void write_twiddles(float2 *to) {
+        write_inverse_twiddles(write_forward_twiddles(to, A, B, 0.25), A, base::T);
+    }
+};
+
+/* A transform in a block, with the interface of warp_fft. */
+template <int LEVELS> struct block_fft : twisted_fft<LEVELS> {
+    typedef twisted_fft<LEVELS> base;
+
+    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
+        base::inverse(v, s, t, table);
+        untwist_rows<base::P>(v);
+    }
+
+    static void write_twiddles(float2 *to) {
+        write_twisted_tables<base, LEVELS>(to);
+    }
+};
+
+/* The transforms by size. */
+template <int Size> struct transform_of { typedef block_fft<Size - 3> type; };
+template <> struct transform_of<0> { typedef warp_fft<4, 3> type; };
+template <> struct transform_of<1> { typedef warp_fft<4, 4> type; };
+template <> struct transform_of<2> { typedef warp_fft<5, 4> type; };
+template <> struct transform_of<3> { typedef warp_fft<5, 5> type; };
+
+/* A block has one transform, or 128 threads in groups with a transform each. Its blocks per multiprocessor to compile
+ * for: 128 registers for each thread; in groups 168, of 16 points 80 or 96. */
+template <int Size> struct config {
+    typedef typename transform_of<Size>::type transform;
+    static const int groups = transform::T < 32 ? 128 / transform::T : 1, threads = groups * transform::T;
+    static const int resident = (groups == 1          ? 512
+                                 : transform::P == 32 ? 384
+                                 : transform::T == 8  ? 640
+                                                      : 768) /
+                                threads;
+    /* float2 of a group; those of half a warp begin in different banks */
+    static const int stride = transform::shared + (transform::T == 8 ? 8 : 0);
+    static const int bytes = groups * stride * (int)sizeof(float2);
+};
+
+/* The blocks per multiprocessor to compile for; frames with a step take more registers. */
+template <int Size, known_rows Known> __host__ __device__ constexpr int resident_of() {
+    return config<Size>::resident / (Known == STEPPED && Size < GCK_CHIP_SIZES - 1 ? 2 : 1);
+}
+
+/* Whether the kernels of a size hold the addresses of a thread in registers over all segments. Elsewhere the compiler
+ * runs out of them then and spills. */
+template <int Size> __host__ __device__ constexpr bool holds_addresses() {
+#if defined(__CUDA_ARCH__)
+    return Size > 2 && (__CUDA_ARCH__ == 900 || (__CUDA_ARCH__ > 900 && Size > 3));
+#else
+    return true;
+#endif
+}
+
+/* Returns the number of the thread in its transform; without `holds_addresses` it hides the value from the compiler,
+ * which then computes what follows from it again in each segment. */
+template <int Size> __device__ __forceinline__ int thread_of_segment() {
+    int t = config<Size>::groups > 1 ? threadIdx.x % config<Size>::transform::T : threadIdx.x;
+    if (!holds_addresses<Size>())
+        asm volatile("" : "+r"(t));
+    return t;
+}
+
+/* Returns the number of the thread's transform among those that its block computes at a time. */
+template <int Size> __device__ __forceinline__ int group_of_thread() {
+    return config<Size>::groups > 1 ? threadIdx.x / config<Size>::transform::T : 0;
+}
+
+/* Part `part` of `parts` of `count` steps: begin .. end - 1. The groups of a block take the same number of steps, begin
+ * .. last - 1; in those from `end` on a group only waits. */
+struct part_range {
+    int begin, end, last;
+};
+
+template <int Size> __device__ __forceinline__ part_range range_of(int part, int count, int parts) {
+    const int begin = (int)((int64_t)part * count / parts), end = (int)((int64_t)(part + 1) * count / parts);
+    return {begin, end, config<Size>::groups > 1 ? begin + (count + parts - 1) / parts : end};
+}
+
+/* Loads and transforms a response, scaled for the inverse. */
+template <typename F, known_rows Known>
+__device__ __forceinline__ void transform_response(float2 *v, float2 *s, const gck_rows &response, int64_t row,
+                                                   int64_t taps, const float2 *__restrict__ twiddles, int t) {
+    if (!load_segment<F::P, F::T, Known>(v, response, row, 0, (int)taps, t))
+        clear<F::P>(v);
+    scale<F::P>(v, 1.0f / F::N);
+    transform_barrier<F::T>();
+    F::forward(v, s, t, twiddles);
+}
+
+#endif
