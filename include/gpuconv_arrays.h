@@ -160,6 +160,13 @@ typedef enum gpuconv_arrays_operation {
 /** Responses whose transforms are kept. Shared by threads and streams; only _update changes them. */
 typedef struct gpuconv_responses gpuconv_responses;
 
+/** How a filter that changes with time goes from one response to the next. */
+typedef enum gpuconv_arrays_interpolation {
+    GPUCONV_ARRAYS_HOLD = 0, /**< at once: each block has its response */
+    GPUCONV_ARRAYS_LINEAR    /**< over the hop: frame m of a block counts 1 - m / hop with the response of the block and
+                                  m / hop with that of the next; the last block keeps its own */
+} gpuconv_arrays_interpolation;
+
 /** A convolution of a batch. */
 typedef struct gpuconv_arrays_job {
     size_t size;                        /**< bytes of the structure, set by gpuconv_arrays_job_default */
@@ -177,6 +184,12 @@ typedef struct gpuconv_arrays_job {
                                             the CPU at any place on the CPU; NULL (default): `response` holds them.
                                             They serve CONVOLVE and GRADIENT_SIGNAL; GRADIENT_RESPONSE takes only their
                                             routes */
+    int64_t hop; /**< 0 (default): a response is that of a whole row. Else the filter changes with time: a row of
+                      `signal` is cut into blocks of `hop` frames, blocks = ceil(signal.frames / hop), each
+                      convolved with a response of its own, and the results are added where they overlap.
+                      Block b of row i uses response (i / group) % sets * blocks + b, sets = response.rows /
+                      blocks. At most 2^30; not with `prepared` */
+    gpuconv_arrays_interpolation interpolation; /**< with `hop`; HOLD (default) */
 } gpuconv_arrays_job;
 
 /** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function

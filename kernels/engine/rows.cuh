@@ -126,6 +126,12 @@ __host__ __device__ inline int sharing_rows(const gck_sharing &s) {
     return (int)((s.rows + (int64_t)s.group * s.responses - 1) / ((int64_t)s.group * s.responses)) * s.group;
 }
 
+/* Returns the weight of frame `m` of a block (gck_ramp). */
+__device__ __forceinline__ float ramp_weight(const gck_blocks &blocks, int64_t block, int m) {
+    const float w = block == blocks.count - 1 ? 0.0f : (float)m / (float)blocks.hop;
+    return blocks.ramp == GCK_HOLD ? 1.0f : blocks.ramp == GCK_FALL ? 1.0f - w : w;
+}
+
 /* Returns 16 bits of memory if `inside`, else 0. An assembler's predicate, not a branch: the compiler would convert
  * each sample within the branch, so that few loads are in flight at a time. */
 __device__ __forceinline__ unsigned short load_16_if(const void *from, bool inside) {
@@ -226,6 +232,26 @@ __device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_t
             if (t + j * T >= valued && t + j * T < hi)
                 set_sample(y[j * T], 0.0f);
     }
+}
+
+/* Adds the points lo .. lo + kept - 1, times gain, to the frames from `frame` on of a target row. Reads all of them
+ * before it writes the first one: a write would hold up the reads behind it. */
+template <int P, int T, known_rows Known>
+__device__ __forceinline__ void add_segment(float2 *v, const gck_rows &rows, int64_t row, int64_t frame, int lo,
+                                            int kept, float gain, int t) {
+    const int hi = lo + within(row_frames(rows, row) - frame, kept);
+    with_samples<Known>(rows, row_start(rows, row), frame - lo + t, [=](auto y) {
+#pragma unroll
+        for (int j = 0; j < 2 * P; j++)
+            if (t + j * T >= lo && t + j * T < hi) {
+                float &x = j < P ? v[j % P].x : v[j % P].y;
+                x = gain * x + sample_of(y[j * T]);
+            }
+#pragma unroll
+        for (int j = 0; j < 2 * P; j++)
+            if (t + j * T >= lo && t + j * T < hi)
+                set_sample(y[j * T], j < P ? v[j % P].x : v[j % P].y);
+    });
 }
 
 /* Returns the status of loading a kernel, with `bytes` of dynamic shared memory allowed. Loading at the first launch

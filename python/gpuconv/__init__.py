@@ -17,6 +17,7 @@ from ._core import version as _version
 from ._files import Audio, convolve_file, read, write
 from ._response import ImpulseResponse, Preparation, load_ir, prepare_ir
 from ._stream import StreamingConvolver
+from ._varying import time_varying
 
 __version__: str = _version()
 
@@ -45,5 +46,6 @@ __all__ = [
     "load_ir",
     "prepare_ir",
     "read",
+    "time_varying",
     "write",
 ]

@@ -90,7 +90,7 @@ def convolve(
     kind = same_library(x, h)
     if kind == "torch":
         return (_torch_convolve or _load_torch())(x, h, mode, axis, delay=delay, threads=threads)
-    if kind == "cupy" or (kind == "jax" and _is_on_gpu(x)):
+    if kind == "cupy" or (kind == "jax" and is_on_gpu(x)):
         from ._cuda import convolve_arrays
 
         return convolve_arrays(kind, x, h, mode, axis, delay)
@@ -112,7 +112,8 @@ def convolve(
     return finish(y if dtype == np.float32 else y.astype(dtype))
 
 
-def _is_on_gpu(array: Any) -> bool:
+def is_on_gpu(array: Any) -> bool:
+    """Returns whether an array of JAX is on a GPU."""
     devices = getattr(array, "devices", None)
     return callable(devices) and any(device.platform in ("gpu", "cuda") for device in devices())
 
@@ -173,7 +174,7 @@ class Convolver:
             from ._torch import prepare
 
             self._prepared = prepare(h, self._frames)
-        elif self._kind == "cupy" or (self._kind == "jax" and _is_on_gpu(h)):
+        elif self._kind == "cupy" or (self._kind == "jax" and is_on_gpu(h)):
             from ._cuda import Prepared
 
             self._prepared = Prepared(self._kind, h, self._frames)

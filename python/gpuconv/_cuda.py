@@ -66,7 +66,7 @@ class _Plan(NamedTuple):
 
 
 def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames: int, target: tuple[int, ...],
-          prepared: Optional["Prepared"]) -> _Plan:
+          prepared: Optional["Prepared"], hop: int = 0, linear: bool = False) -> _Plan:
     """Plans a job. The roles are those of the operation: (x, h) -> y; (g, h) -> x; (g, x) -> h, of the batch `target`."""
     batch = broadcast_batch(x.shape, h.shape)
     gradient = operation == GRADIENT_RESPONSE
@@ -87,7 +87,7 @@ def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames
     h_batch = h.shape[:-1] if shared is not None and not gradient else batch
     h_rows = rows if gradient else made_rows
     h_stride = row_stride(h, h_batch) if gradient or shared is not None else None
-    if h_stride is None:
+    if h_stride is None or (hop and not gradient and h_stride != h.shape[-1]):
         copy_h, h_stride = h_batch, h.shape[-1]
     second = (h.type, h_rows, h.shape[-1], h_stride)
     third = (kind, made_rows if gradient else rows, frames, frames)
@@ -95,22 +95,23 @@ def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames
                                 GRADIENT_RESPONSE: (second, third, first)}[operation]
     # Prepared responses that do not repeat in this way are transformed anew.
     kept = prepared.responses if prepared is not None and shared is not None else None
-    job = _core.CudaJob(_device(device), operation, signal, response, output, group, offset, kept)
+    # A filter that changes with time has the responses of all blocks in a row.
+    job = _core.CudaJob(_device(device), operation, signal, response, output, group, offset, kept, hop, linear)
     return _Plan(job, job.workspace, result + (frames,), kind, device, copy_x, copy_h)
 
 
 def plan_of(library: Any, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
-            prepared: Optional["Prepared"] = None) -> _Plan:
+            prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False) -> _Plan:
     """Returns the plan of a job on the device of x, which is current."""
     device = library.device(x)
     x_layout, h_layout = library.layout("x", x), library.layout("h", h)
-    key = (device, operation, x_layout, h_layout, offset, frames, target)
+    key = (device, operation, x_layout, h_layout, offset, frames, target, hop, linear)
     jobs = _jobs if prepared is None else prepared.jobs  # plans of kept responses live as long as these
     plan = jobs.get(key)
     if plan is None:
         if len(jobs) >= MAX_JOBS:
             jobs.clear()
-        plan = jobs[key] = _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared)
+        plan = jobs[key] = _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared, hop, linear)
     return plan
 
 
@@ -134,7 +135,7 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any) -> Any:
 
 
 def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
-        prepared: Optional["Prepared"] = None) -> Any:
+        prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False) -> Any:
     """Queues a job on the current stream of the library `kind` and returns its result, with the frames last."""
     library = _adapters.get(kind) or adapter(kind)
     device = library.device(x)
@@ -142,8 +143,8 @@ def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, tar
         raise ValueError(f"x is on CUDA device {device} and h on {library.device(h)}; move one of them")
     if not library.is_current(device):
         with library.current(device):
-            return run(kind, operation, x, h, offset, frames, target, prepared)
-    return execute(library, plan_of(library, operation, x, h, offset, frames, target, prepared), x, h)
+            return run(kind, operation, x, h, offset, frames, target, prepared, hop, linear)
+    return execute(library, plan_of(library, operation, x, h, offset, frames, target, prepared, hop, linear), x, h)
 
 
 def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int, prepared: Optional["Prepared"] = None) -> Any:
@@ -177,6 +178,18 @@ def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int
         with library.current(library.device(x)):
             recent[key] = plan_of(library, CONVOLVE, x, h, offset, frames, (), prepared)
     return y if last else library.move(y, -1, axis)
+
+
+def run_library(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, hop: int, linear: bool) -> Any:
+    """Does what run() does for CuPy and JAX, with arrays of any strides."""
+    if kind == "jax":
+        import jax
+
+        through, library = bridge()
+        made = run(through, operation, library.from_dlpack(x), library.from_dlpack(h), offset, frames, (), None, hop, linear)
+        hold(adapter(through), (x, h))
+        return jax.dlpack.from_dlpack(made)
+    return run(kind, operation, x, h, offset, frames, (), None, hop, linear)
 
 
 def bridge() -> tuple[str, Any]:

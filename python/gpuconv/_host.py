@@ -39,16 +39,20 @@ def convolve_into(x: np.ndarray, h: np.ndarray, y: np.ndarray, offset: int, thre
 
 
 def compute(operation: int, a: np.ndarray, b: np.ndarray, offset: int, frames: int, threads: int,
-            target: tuple[int, ...] = ()) -> np.ndarray:
+            target: tuple[int, ...] = (), hop: int = 0, linear: bool = False) -> np.ndarray:
     """Computes one of the operations along the last dimension. A gradient by the responses is summed to the batch `target`
-    where its rows repeat as those of a job can; else it has one row for each of the batch."""
+    where its rows repeat as those of a job can; else it has one row for each of the batch. With `hop` a row of responses
+    has those of all blocks of the signal."""
     batch = broadcast_batch(a.shape, b.shape)
     gradient = operation == GRADIENT_RESPONSE
     shared = share(batch, target if gradient else b.shape[:-1])
     made = np.zeros((target if gradient and shared is not None else batch) + (frames,), np.float32)
     if made.size and 0 not in batch:
         second = expand(b, batch) if gradient or shared is None else b
-        _core.compute(operation, expand(a, batch), second, made, shared[1] if shared is not None else 1, offset, threads)
+        if hop and not gradient:
+            second = np.ascontiguousarray(second)
+        group = shared[1] if shared is not None else 1
+        _core.compute(operation, expand(a, batch), second, made, group, offset, threads, hop, linear)
     return made
 
 

@@ -41,74 +41,84 @@ def _sum_to(tensor: Tensor, batch: Sequence[int]) -> Tensor:
 # ---- The operators: y = x * h from `offset` on, and its two adjoints. Each one's gradients are the other two. ----
 
 
-def _compute(operation: int, a: Tensor, b: Tensor, offset: int, frames: int) -> Tensor:
+# hop 0: a response is that of a whole row. Else a row of h has those of all blocks of `hop` frames of x, one after the other,
+# and `linear` crosses from one to the next.
+
+
+def _compute(operation: int, a: Tensor, b: Tensor, offset: int, frames: int, hop: int, linear: bool) -> Tensor:
     if a.is_cuda:
-        made: Tensor = run("torch", operation, a, b, offset, frames)
+        made: Tensor = run("torch", operation, a, b, offset, frames, (), None, hop, linear)
         return made
-    return _as(_host.compute(operation, host(a), host(b), offset, frames, _threads()), a, b)
+    return _as(_host.compute(operation, host(a), host(b), offset, frames, _threads(), (), hop, linear), a, b)
 
 
-def _convolve(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
-    return _compute(CONVOLVE, x, h, offset, frames)
+def _convolve(x: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False) -> Tensor:
+    return _compute(CONVOLVE, x, h, offset, frames, hop, linear)
 
 
-def _gradient_signal(g: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
+def _gradient_signal(g: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False) -> Tensor:
     """gx[n] = sum over k of h[k] g[n + k - offset]."""
-    return _compute(GRADIENT_SIGNAL, g, h, offset, frames)
+    return _compute(GRADIENT_SIGNAL, g, h, offset, frames, hop, linear)
 
 
-def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int]) -> Tensor:
+def _gradient_response(
+    g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int], hop: int = 0, linear: bool = False
+) -> Tensor:
     """gh[k] = sum over n of x[n] g[n + k - offset], summed over the rows that share a response."""
     target = tuple(batch)
     if g.is_cuda:
-        return _sum_to(run("torch", GRADIENT_RESPONSE, g, x, offset, taps, target), batch)
-    made = torch.from_numpy(_host.compute(GRADIENT_RESPONSE, host(g), host(x), offset, taps, _threads(), target))
+        return _sum_to(run("torch", GRADIENT_RESPONSE, g, x, offset, taps, target, None, hop, linear), batch)
+    made = torch.from_numpy(
+        _host.compute(GRADIENT_RESPONSE, host(g), host(x), offset, taps, _threads(), target, hop, linear)
+    )
     return _sum_to(made, batch).to(torch.promote_types(g.dtype, x.dtype))
 
 
-def _fake(x: Tensor, h: Tensor, offset: int, frames: int) -> Tensor:
+def _fake(x: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False) -> Tensor:
     batch = torch.broadcast_shapes(x.shape[:-1], h.shape[:-1])
     return x.new_empty(tuple(batch) + (frames,), dtype=torch.promote_types(x.dtype, h.dtype))
 
 
-def _fake_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int]) -> Tensor:
+def _fake_response(
+    g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int], hop: int = 0, linear: bool = False
+) -> Tensor:
     return g.new_empty(tuple(batch) + (taps,), dtype=torch.promote_types(g.dtype, x.dtype))
 
 
 def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(inputs[0], inputs[1])
     ctx.save_for_forward(inputs[0], inputs[1])
-    ctx.offset, ctx.rest = inputs[2], inputs[2:]
+    ctx.offset, ctx.rest, ctx.varying = inputs[2], inputs[2:], inputs[-2:]
 
 
 def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, h = ctx.saved_tensors
     gx = gh = None
     if ctx.needs_input_grad[0]:
-        gx = _sum_to(_call("gradient_signal", g, h, ctx.offset, x.shape[-1]), x.shape[:-1]).to(x.dtype)
+        gx = _sum_to(_call("gradient_signal", g, h, ctx.offset, x.shape[-1], *ctx.varying), x.shape[:-1]).to(x.dtype)
     if ctx.needs_input_grad[1]:
-        gh = _call("gradient_response", g, x, ctx.offset, h.shape[-1], h.shape[:-1]).to(h.dtype)
-    return gx, gh, None, None
+        gh = _call("gradient_response", g, x, ctx.offset, h.shape[-1], h.shape[:-1], *ctx.varying).to(h.dtype)
+    return gx, gh, None, None, None, None
 
 
 def _gradient_signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, h = ctx.saved_tensors
     gg = gh = None
     if ctx.needs_input_grad[0]:
-        gg = _sum_to(_call("convolve", u, h, ctx.offset, g.shape[-1]), g.shape[:-1]).to(g.dtype)
+        gg = _sum_to(_call("convolve", u, h, ctx.offset, g.shape[-1], *ctx.varying), g.shape[:-1]).to(g.dtype)
     if ctx.needs_input_grad[1]:
-        gh = _call("gradient_response", g, u, ctx.offset, h.shape[-1], h.shape[:-1]).to(h.dtype)
-    return gg, gh, None, None
+        gh = _call("gradient_response", g, u, ctx.offset, h.shape[-1], h.shape[:-1], *ctx.varying).to(h.dtype)
+    return gg, gh, None, None, None, None
 
 
 def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, x = ctx.saved_tensors
     gg = gx = None
     if ctx.needs_input_grad[0]:
-        gg = _sum_to(_call("convolve", x, v, ctx.offset, g.shape[-1]), g.shape[:-1]).to(g.dtype)
+        gg = _sum_to(_call("convolve", x, v, ctx.offset, g.shape[-1], *ctx.varying), g.shape[:-1]).to(g.dtype)
     if ctx.needs_input_grad[1]:
-        gx = _sum_to(_call("gradient_signal", g, v, ctx.offset, x.shape[-1]), x.shape[:-1]).to(x.dtype)
-    return gg, gx, None, None, None
+        gx = _sum_to(_call("gradient_signal", g, v, ctx.offset, x.shape[-1], *ctx.varying), x.shape[:-1]).to(x.dtype)
+    return gg, gx, None, None, None, None, None
 
 
 def _transformed() -> bool:
@@ -137,10 +147,10 @@ def _batched(operator: Any) -> Any:
                 tensor = tensor.reshape(tensor.shape[:1] + (1,) * (max(ranks) - rank) + tensor.shape[1:])
             operands.append(tensor)
         rest = list(arguments[2:])
-        if len(rest) == 3:  # the batch of gradient_response
+        if len(rest) == 5:  # the batch of gradient_response
             rest[2] = [info.batch_size] + [1] * (max(ranks) - 1 - len(rest[2])) + list(rest[2])
         made: Tensor = operator(*operands, *rest)
-        if len(rest) == 3:
+        if len(rest) == 5:
             made = made.reshape([info.batch_size] + list(arguments[4]) + [made.shape[-1]])
         return made, 0
 
@@ -149,12 +159,13 @@ def _batched(operator: Any) -> Any:
 
 def _register() -> Any:
     """Defines the operators gpuconv::convolve, gpuconv::gradient_signal and gpuconv::gradient_response."""
-    pair = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames) -> Tensor"
+    varying = "SymInt hop=0, bool linear=False) -> Tensor"
+    pair = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames, " + varying
     schemas = {
         "convolve": (pair.format("x", "h"), _convolve, _fake, _convolve_backward),
         "gradient_signal": (pair.format("g", "h"), _gradient_signal, _fake, _gradient_signal_backward),
         "gradient_response": (
-            "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch) -> Tensor",
+            "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch, " + varying,
             _gradient_response,
             _fake_response,
             _gradient_response_backward,
@@ -237,8 +248,20 @@ def convolve(
         _host.convolve_into(host(x), taps, made, offset, count)
         y = _as(made, x, h)
     else:
-        y = _call("convolve", x, h, offset, frames)
+        y = _call("convolve", x, h, offset, frames, 0, False)
     return y if last else y.movedim(-1, axis)
+
+
+def convolve_blocks(x: Tensor, h: Tensor, hop: int, linear: bool, offset: int, frames: int) -> Tensor:
+    """Convolves blocks of `hop` frames of x with responses of their own, h (..., blocks x taps), with gradients."""
+    check("x", x)
+    check("h", h)
+    if x.device != h.device:
+        raise ValueError(f"x is on {x.device} and h on {h.device}; move one of them")
+    broadcast_batch(tuple(x.shape), tuple(h.shape))
+    if is_plain(x, h):
+        return _convolve(x, h, offset, frames, hop, linear)
+    return _call("convolve", x, h, offset, frames, hop, linear)
 
 
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: len(torch.utils._python_dispatch._get_current_dispatch_mode_stack()))

@@ -19,8 +19,9 @@ from ._modes import Mode, real, whole, window
 from ._response import PATHS, ImpulseResponse, load_ir, path_of
 from ._tensors import check
 from ._torch import convolve, is_plain, prepare
+from ._varying import time_varying
 
-__all__ = ["Convolution", "RandomReverb", "convolve"]
+__all__ = ["Convolution", "RandomReverb", "convolve", "time_varying"]
 
 
 def _taps(name: str, h: Any, rate: Optional[float]) -> Tuple[Tensor, int]:

@@ -109,6 +109,20 @@ gpuconv_arrays_job new_job(int operation, int64_t group, int64_t offset, const g
     return job;
 }
 
+// Makes the filter change with time: a row of the responses has those of all blocks of `hop` frames, one after the
+// other, without gaps between them and between rows. hop 0: does nothing.
+void vary(gpuconv_arrays_job &job, int64_t hop, bool linear) {
+    if (hop <= 0)
+        return;
+    const int64_t blocks = (job.signal.frames + hop - 1) / hop;
+    job.hop = hop;
+    job.interpolation = linear ? GPUCONV_ARRAYS_LINEAR : GPUCONV_ARRAYS_HOLD;
+    job.response.rows *= blocks;
+    job.response.frames /= blocks;
+    job.response.stride = job.response.frames;
+    job.response.starts = nullptr;
+}
+
 // Returns the array of a job that is read first, read second, or written.
 gpuconv_rows &role(gpuconv_arrays_job &job, int number) {
     gpuconv_rows *const roles[3][3] = {{&job.signal, &job.response, &job.output},
@@ -125,12 +139,13 @@ void run_host(const gpuconv_arrays_job &job, int64_t frames, int threads) {
 }
 
 void compute(int operation, const floats_in &first, const floats_in &second, const floats_out &made, int64_t group,
-             int64_t offset, int threads) {
+             int64_t offset, int threads, int64_t hop, bool linear) {
     const host_rows a(first), b(second), c(made);
     gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
     role(job, 0) = a.rows;
     role(job, 1) = b.rows;
     role(job, 2) = c.rows;
+    vary(job, hop, linear);
     run_host(job, (int64_t)(operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ? first.size() : made.size()), threads);
 }
 
@@ -227,11 +242,13 @@ struct planned_job {
 };
 
 void plan_job(planned_job *self, const device &home, int operation, const layout &signal, const layout &response,
-              const layout &output, int64_t group, int64_t offset, const responses *prepared) {
+              const layout &output, int64_t group, int64_t offset, const responses *prepared, int64_t hop,
+              bool linear) {
     new (self) planned_job{&home, new_job(operation, group, offset, prepared ? prepared->kept.get() : nullptr)};
     self->job.signal = array_of(signal, 0);
     self->job.response = array_of(response, 0);
     self->job.output = array_of(output, 0);
+    vary(self->job, hop, linear);
     gpuconv_error error = {};
     check(gpuconv_arrays_workspace(home.place.get(), &self->job, &self->bytes, &error), error);
 }
@@ -301,10 +318,12 @@ void bind_arrays(nb::module_ &m) {
 #else
     m.attr("has_cuda") = false;
 #endif
-    m.def("compute", &compute, nb::arg("operation"), nb::arg("first"), nb::arg("second"), nb::arg("made"),
-          nb::arg("group"), nb::arg("offset"), nb::arg("threads"),
-          "Computes the rows (last dimension) of `made`: (x, h) -> y (operation 0), (g, h) -> x (1), (g, x) -> h (2), "
-          "where x and y have as many rows and i has response (i // group) % rows of h. `threads` 0: one per core.");
+    m.def(
+        "compute", &compute, nb::arg("operation"), nb::arg("first"), nb::arg("second"), nb::arg("made"),
+        nb::arg("group"), nb::arg("offset"), nb::arg("threads"), nb::arg("hop") = 0, nb::arg("linear") = false,
+        "Computes the rows (last dimension) of `made`: (x, h) -> y (operation 0), (g, h) -> x (1), (g, x) -> h (2), "
+        "where x and y have as many rows and i has response (i // group) % rows of h. `threads` 0: one per core. With `hop` a row of h has the responses of all blocks "
+        "of `hop` frames of x, contiguous; `linear`: they cross over the hop.");
     nb::class_<host_prepared>(m, "Prepared", "Responses whose transforms are kept. Immutable.")
         .def(nb::init<const floats_in &>(), nb::arg("h"))
         .def("convolve", &host_prepared::convolve, nb::arg("x"), nb::arg("y"), nb::arg("group"), nb::arg("offset"),
@@ -323,7 +342,7 @@ void bind_arrays(nb::module_ &m) {
     nb::class_<planned_job>(m, "CudaJob", "A job that is planned for its shapes.")
         .def("__init__", &plan_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 9>(), nb::arg("cuda"),
              nb::arg("operation"), nb::arg("signal"), nb::arg("response"), nb::arg("output"), nb::arg("group"),
-             nb::arg("offset"), nb::arg("prepared").none())
+             nb::arg("offset"), nb::arg("prepared").none(), nb::arg("hop") = 0, nb::arg("linear") = false)
         .def_ro("workspace", &planned_job::bytes)
         .def_prop_ro("plan", [](const planned_job &j) { return plan_text(j.home->place.get(), j.job); })
         .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"),

@@ -17,17 +17,37 @@ static gc_cuda_arrays *inside(void) {
 
 /* ---- The oracle of a job ----------------------------------------------------------------------------------------- */
 
+/* Returns the weight of response number `response` of a row's blocks for frame m. */
+static double weight(const gpuconv_arrays_job *j, int64_t response, int64_t m) {
+    if (!j->hop)
+        return 1;
+    const int64_t block = m / j->hop, last = (j->signal.frames - 1) / j->hop;
+    const double rise = j->interpolation && block < last ? (double)(m % j->hop) / (double)j->hop : 0;
+    return response == block ? 1 - rise : response == block + 1 ? rise : 0;
+}
+
+/* Returns tap k of what a row does to frame m. */
+static double tap(const trial *t, int64_t row, int64_t m, int64_t k) {
+    const gpuconv_arrays_job *j = &t->job;
+    const int64_t nh = t->response.array.frames, blocks = j->hop ? (j->signal.frames - 1) / j->hop + 1 : 1;
+    const int64_t set = row / j->group % (t->response.array.rows / blocks), block = j->hop ? m / j->hop : 0;
+    const double *h = t->response.value + set * blocks * nh + k;
+    return weight(j, block, m) * h[block * nh] +
+           (block + 1 < blocks ? weight(j, block + 1, m) * h[(block + 1) * nh] : 0);
+}
+
 double job_value(const trial *t, int64_t row, int64_t n) {
     const gpuconv_arrays_job *j = &t->job;
     const int64_t nx = j->signal.frames, nh = t->response.array.frames, ny = j->output.frames;
-    const double *x = t->signal.value, *h = t->response.value, *y = t->output.value;
-    const int64_t responses = t->response.array.rows, r = row / j->group % responses;
+    const int64_t blocks = j->hop ? (nx - 1) / j->hop + 1 : 1, sets = t->response.array.rows / blocks;
+    const double *x = t->signal.value, *y = t->output.value;
     double sum = 0;
     if (j->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
         for (int64_t i = 0; i < j->signal.rows; i++)
-            for (int64_t m = 0; m < nx && i / j->group % responses == row; m++) {
+            for (int64_t m = 0; m < nx && i / j->group % sets == row / blocks; m++) {
                 const int64_t at = m + n - j->offset;
-                sum += at >= 0 && at < ny ? t->gain[i] * x[i * nx + m] * y[i * ny + at] : 0;
+                if (at >= 0 && at < ny)
+                    sum += weight(j, row % blocks, m) * t->gain[i] * x[i * nx + m] * y[i * ny + at];
             }
         return sum;
     }
@@ -35,9 +55,9 @@ double job_value(const trial *t, int64_t row, int64_t n) {
         const bool convolve = j->operation == GPUCONV_ARRAYS_CONVOLVE;
         const int64_t at = convolve ? n + j->offset - k : n - j->offset + k;
         if (convolve)
-            sum += at >= 0 && at < nx ? h[r * nh + k] * x[row * nx + at] : 0;
+            sum += at >= 0 && at < nx ? tap(t, row, at, k) * x[row * nx + at] : 0;
         else
-            sum += at >= 0 && at < ny ? h[r * nh + k] * y[row * ny + at] : 0;
+            sum += at >= 0 && at < ny ? tap(t, row, n, k) * y[row * ny + at] : 0;
     }
     return t->gain[row] * sum;
 }
@@ -82,7 +102,8 @@ static double compare(trial *t, const char *what) {
 void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     *t = (trial){.random = {seed}, .job = gpuconv_arrays_job_default(), .frames_checked = 24};
     oracle_random *r = &t->random;
-    const int64_t rows[] = {s->rows, s->responses, s->rows}, frames[] = {s->frames, s->taps, s->output_frames};
+    const int64_t blocks = s->hop ? (s->frames - 1) / s->hop + 1 : 1;
+    const int64_t rows[] = {s->rows, s->responses * blocks, s->rows}, frames[] = {s->frames, s->taps, s->output_frames};
     rows_array *const arrays[] = {&t->signal, &t->response, &t->output};
     for (int i = 0; i < 3; i++)
         *arrays[i] =
@@ -94,6 +115,8 @@ void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     t->job.group = s->group;
     t->job.offset = s->offset;
     t->job.accumulate = s->accumulate;
+    t->job.hop = s->hop;
+    t->job.interpolation = s->linear ? GPUCONV_ARRAYS_LINEAR : GPUCONV_ARRAYS_HOLD;
     t->gain = calloc((size_t)s->rows, sizeof *t->gain);
     float *gain = calloc((size_t)s->rows, sizeof *gain);
     CHECK(t->gain && gain, "no memory");
@@ -159,31 +182,41 @@ static trial_shape random_shape(oracle_random *r, int operation, int64_t points,
     return s;
 }
 
-/* Runs a random job by one algorithm with transforms of `size` points. points: as of random_shape. */
-static double run_by(oracle_random *r, int operation, const gc_cuda_rows *only, int64_t size, int64_t points,
-                     int64_t taps) {
+/* Runs a job by one algorithm with transforms of `points` points. Returns the error in dB of floats; -HUGE_VAL for
+ * others, and if the algorithm does not serve the job on this device (less shared memory, or GPUCONV_CUDA_LIMITS). */
+static double run_shape(oracle_random *r, const trial_shape *s, const gc_cuda_rows *only, int64_t points) {
     static const char *const names[] = {"convolve", "gradient by the signal", "gradient by the response"};
-    const trial_shape s = random_shape(r, operation, points, taps);
     trial t;
-    char what[480];
-    if (gc_rows_size(only, &inside()->figures, 2 * size) < 0)
-        return -HUGE_VAL; /* a device with less shared memory, or GPUCONV_CUDA_LIMITS */
+    char what[520];
+    gc_cuda_call call;
+    gpuconv_error refused = {0};
+    if (gc_rows_size(only, &inside()->figures, points) < 0)
+        return -HUGE_VAL;
     snprintf(
         what, sizeof what,
         "%s, %s %lld points, %lld rows of %lld (group %lld) x %lld responses of %lld -> %lld from %lld, types %d %d %d, "
-        "kinds %d %d %d, steps %lld %lld %lld%s%s",
-        names[operation], only->row.name, (long long)size, (long long)s.rows, (long long)s.frames, (long long)s.group,
-        (long long)s.responses, (long long)s.taps, (long long)s.output_frames, (long long)s.offset, s.type[0],
-        s.type[1], s.type[2], s.kind[0], s.kind[1], s.kind[2], (long long)s.step[0], (long long)s.step[1],
-        (long long)s.step[2], s.accumulate ? ", add" : "", s.gain ? ", gain" : "");
-    trial_init(&t, oracle_bits(r), &s);
+        "kinds %d %d %d, steps %lld %lld %lld%s%s, hop %lld%s",
+        names[s->operation], only->row.name, (long long)points, (long long)s->rows, (long long)s->frames,
+        (long long)s->group, (long long)s->responses, (long long)s->taps, (long long)s->output_frames,
+        (long long)s->offset, s->type[0], s->type[1], s->type[2], s->kind[0], s->kind[1], s->kind[2],
+        (long long)s->step[0], (long long)s->step[1], (long long)s->step[2], s->accumulate ? ", add" : "",
+        s->gain ? ", gain" : "", (long long)s->hop, s->linear ? " crossed" : "");
+    trial_init(&t, oracle_bits(r), s);
     inside()->only = &only->row;
-    inside()->only_points = 2 * size;
-    const double error = trial_run(&t, what);
+    inside()->only_points = points;
+    const bool serves = !gc_cuda_prepare(inside(), &t.job, &call, &refused);
+    const double error = serves ? trial_run(&t, what) : -HUGE_VAL;
     inside()->only = NULL;
     const bool floats = trial_written(&t)->array.type == GPUCONV_SAMPLE_F32;
     trial_free(&t);
     return floats ? error : -HUGE_VAL;
+}
+
+/* Runs a random job. points: as of random_shape. */
+static double run_by(oracle_random *r, int operation, const gc_cuda_rows *only, int64_t size, int64_t points,
+                     int64_t taps) {
+    const trial_shape s = random_shape(r, operation, points, taps);
+    return run_shape(r, &s, only, 2 * size);
 }
 
 static void test_every_operation_on_the_chip_agrees_with_the_oracle(void **state) {
@@ -249,6 +282,40 @@ static void test_jobs_in_many_chunks_agree_with_the_oracle(void **state) {
     inside()->figures.workspace = before;
 }
 
+/* Responses of one row of taps and of many, for whole rows and for blocks that are shorter and longer than them. */
+static void test_short_responses_by_direct_sums_agree_with_the_oracle(void **state) {
+    (void)state;
+    static const int64_t taps[] = {1, 15, 16, 17, 40, 64, 128, 200, 333}, hops[] = {0, 64, 8, 23, 480, 5000, 3};
+    oracle_random random = {106};
+    double worst = -HUGE_VAL;
+    for (int i = 0; i < COUNT(taps) * COUNT(hops); i += jobs_quick ? 11 : 1) {
+        trial_shape s = random_shape(&random, GPUCONV_ARRAYS_CONVOLVE, 1500, taps[i % COUNT(taps)]);
+        s.hop = hops[i / COUNT(taps)];
+        s.linear = s.hop && oracle_below(&random, 2);
+        worst = fmax(worst, run_shape(&random, &s, &gc_rows_short, 0));
+    }
+    CHECK(worst > -200, "no job was served");
+    print_message("short responses: %.1f dB at worst\n", worst);
+}
+
+/* Blocks and responses that fit a transform, and those that are cut. */
+static void test_filters_that_change_with_time_agree_with_the_oracle(void **state) {
+    (void)state;
+    oracle_random random = {107};
+    double worst = -HUGE_VAL;
+    for (int size = 0; size < GCK_CHIP_SIZES; size++)
+        for (int i = 0; i < (jobs_quick ? 1 : 18); i++) {
+            const int64_t points = gck_chip_query(size).points, most = points < 4096 ? 3 * points : points / 2;
+            trial_shape s = random_shape(&random, (i + size) % 3, points < 4096 ? points : points / 8, 0);
+            s.taps = 1 + oracle_below(&random, i % 2 ? most : most / 8);
+            s.hop = 1 + oracle_below(&random, i % 4 < 2 ? most : most / 8) + (points > 1000 ? 100 : 10);
+            s.linear = oracle_below(&random, 2);
+            worst = fmax(worst, run_shape(&random, &s, &gc_rows_varying, 2 * points));
+        }
+    CHECK(worst > -200, "no job was served");
+    print_message("filters that change with time: %.1f dB at worst\n", worst);
+}
+
 /* The plan's own choice, on this device and on devices with less shared memory. */
 static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
     (void)state;
@@ -261,6 +328,7 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
             inside()->figures.shared_memory = inside()->figures.resident_shared_memory = shared[d];
         for (int i = 0; i < COUNT(taps) * 3; i += jobs_quick ? 7 : 1) {
             trial_shape s = random_shape(&random, i % 3, 4096, taps[i / 3]);
+            s.hop = i % 4 == 3 ? 1 + oracle_below(&random, 3000) : 0;
             trial t;
             trial_init(&t, oracle_bits(&random), &s);
             trial_run(&t, "the plan's choice");
@@ -281,6 +349,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_operation_on_the_chip_agrees_with_the_oracle),
         cmocka_unit_test(test_every_operation_by_direct_sums_agrees_with_the_oracle),
         cmocka_unit_test(test_every_operation_in_three_kernels_agrees_with_the_oracle),
+        cmocka_unit_test(test_short_responses_by_direct_sums_agree_with_the_oracle),
+        cmocka_unit_test(test_filters_that_change_with_time_agree_with_the_oracle),
         cmocka_unit_test(test_jobs_in_many_chunks_agree_with_the_oracle),
         cmocka_unit_test(test_the_choice_of_any_device_agrees_with_the_oracle),
         cmocka_unit_test(test_prepared_responses_agree_with_the_oracle),

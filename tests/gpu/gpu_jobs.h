@@ -9,7 +9,8 @@
 typedef struct trial_shape {
     gpuconv_arrays_operation operation;
     int64_t rows, group, responses, taps, frames, output_frames, offset;
-    bool accumulate, gain;
+    int64_t hop; /* `responses` for each of its blocks */
+    bool accumulate, gain, linear;
     gpuconv_sample_type type[3]; /* signal, response, output */
     rows_kind kind[3];
     int64_t step[3]; /* 0: 1 */

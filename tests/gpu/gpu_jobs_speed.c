@@ -22,7 +22,8 @@ typedef struct row {
     bool both, kept; /* both: forward, and the gradients by signal and response */
     int shared;      /* rows that share a response; 0: each has its own */
     gpuconv_sample_type type;
-    bool same; /* as many frames out as in */
+    bool same;   /* as many frames out as in */
+    int64_t hop; /* each row has a response for each block of this many frames */
 } row;
 
 /* Rows of a model of sequences, floats and halves: `batch` times 768 channels, each with a filter as long as its rows,
@@ -30,33 +31,34 @@ typedef struct row {
 #define SEQUENCE(label, batch, frames, type)                                                                           \
     {                                                                                                                  \
 #batch " x 768 x " #frames " * 768 x " #frames label, (batch)*768, frames, frames, false, false, -768, type,   \
-            true                                                                                                       \
+            true, 0                                                                                                    \
     }
 #define SEQUENCES(batch, frames)                                                                                       \
     SEQUENCE("", batch, frames, GPUCONV_SAMPLE_F32), SEQUENCE(", half", batch, frames, GPUCONV_SAMPLE_F16)
 
 static const row rows[] = {
-    {"1024 x 160000 * own 8000, fresh", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_F32, false},
+    {"1024 x 160000 * own 8000, fresh", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
     {"1024 x 160000 * own 8000, fresh, forward and both gradients", 1024, 160000, 8000, true, false, 0,
-     GPUCONV_SAMPLE_F32, false},
-    {"1024 x 160000 * own 8000, fresh, bfloat16", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_BF16, false},
-    {"1024 x 160000 * one 8000, kept", 1024, 160000, 8000, false, true, 1024, GPUCONV_SAMPLE_F32, false},
+     GPUCONV_SAMPLE_F32, false, 0},
+    {"1024 x 160000 * own 8000, fresh, bfloat16", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_BF16, false, 0},
+    {"1024 x 160000 * one 8000, kept", 1024, 160000, 8000, false, true, 1024, GPUCONV_SAMPLE_F32, false, 0},
     {"1024 x 160000 * own 8000, fresh, 160000 frames out", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_F32,
-     true},
-    {"64 x 64000 * own 16000, fresh", 64, 64000, 16000, false, false, 0, GPUCONV_SAMPLE_F32, false},
+     true, 0},
+    {"64 x 64000 * own 16000, fresh", 64, 64000, 16000, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
     {"64 x 64000 * own 16000, fresh, forward and both gradients", 64, 64000, 16000, true, false, 0, GPUCONV_SAMPLE_F32,
-     false},
-    {"32 x 480000 * own 96000, fresh", 32, 480000, 96000, false, false, 0, GPUCONV_SAMPLE_F32, false},
+     false, 0},
+    {"32 x 480000 * own 96000, fresh", 32, 480000, 96000, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
     {"32 x 480000 * own 96000, fresh, forward and both gradients", 32, 480000, 96000, true, false, 0,
-     GPUCONV_SAMPLE_F32, false},
-    {"32 x 480000 * own 96000, fresh, 480000 frames out", 32, 480000, 96000, false, false, 0, GPUCONV_SAMPLE_F32, true},
-    {"8 x 3600000 * own 48000, fresh", 8, 3600000, 48000, false, false, 0, GPUCONV_SAMPLE_F32, false},
-    {"8 x 3600000 * own 48000, kept", 8, 3600000, 48000, false, true, 0, GPUCONV_SAMPLE_F32, false},
-    {"2 x 28800000 * own 72000, kept", 2, 28800000, 72000, false, true, 0, GPUCONV_SAMPLE_F32, false},
+     GPUCONV_SAMPLE_F32, false, 0},
+    {"32 x 480000 * own 96000, fresh, 480000 frames out", 32, 480000, 96000, false, false, 0, GPUCONV_SAMPLE_F32, true,
+     0},
+    {"8 x 3600000 * own 48000, fresh", 8, 3600000, 48000, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
+    {"8 x 3600000 * own 48000, kept", 8, 3600000, 48000, false, true, 0, GPUCONV_SAMPLE_F32, false, 0},
+    {"2 x 28800000 * own 72000, kept", 2, 28800000, 72000, false, true, 0, GPUCONV_SAMPLE_F32, false, 0},
     {"2 x 28800000 * own 72000, kept, 28800000 frames out", 2, 28800000, 72000, false, true, 0, GPUCONV_SAMPLE_F32,
-     true},
+     true, 0},
     {"64 x 768 x 4096 * 768 x 4096, fresh, forward and both gradients", 64 * 768, 4096, 4096, true, false, -768,
-     GPUCONV_SAMPLE_F32, false},
+     GPUCONV_SAMPLE_F32, false, 0},
     SEQUENCES(64, 128),
     SEQUENCES(64, 256),
     SEQUENCES(64, 512),
@@ -66,17 +68,23 @@ static const row rows[] = {
     SEQUENCES(64, 8192),
     SEQUENCES(32, 16384),
     {"64 x 768 x 512 * 768 x 512, forward and both gradients", 64 * 768, 512, 512, true, false, -768,
-     GPUCONV_SAMPLE_F32, true},
-    {"65536 x 128 * own 128, fresh", 65536, 128, 128, false, false, 0, GPUCONV_SAMPLE_F32, false},
-    {"4096 x 512 * own 256, fresh", 4096, 512, 256, false, false, 0, GPUCONV_SAMPLE_F32, false},
-    {"1024 x 48000 * one 64, fresh", 1024, 48000, 64, false, false, 1024, GPUCONV_SAMPLE_F32, false},
-    {"16000 * 2000, fresh", 1, 16000, 2000, false, false, 0, GPUCONV_SAMPLE_F32, false},
-    {"16000 * 2000, kept", 1, 16000, 2000, false, true, 0, GPUCONV_SAMPLE_F32, false},
-    {"16000 * 2000, fresh, forward and both gradients", 1, 16000, 2000, true, false, 0, GPUCONV_SAMPLE_F32, false},
-    {"16 x 4096 * own 256, fresh, forward and both gradients", 16, 4096, 256, true, false, 0, GPUCONV_SAMPLE_F32,
-     false},
-    {"64000 * 2000, fresh", 1, 64000, 2000, false, false, 0, GPUCONV_SAMPLE_F32, false},
-    {"2 x 26460000 * own 66150, kept", 2, 26460000, 66150, false, true, 0, GPUCONV_SAMPLE_F32, false},
+     GPUCONV_SAMPLE_F32, true, 0},
+    {"65536 x 128 * own 128, fresh", 65536, 128, 128, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
+    {"4096 x 512 * own 256, fresh", 4096, 512, 256, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
+    {"1024 x 48000 * one 64, fresh", 1024, 48000, 64, false, false, 1024, GPUCONV_SAMPLE_F32, false, 0},
+    {"16000 * 2000, fresh", 1, 16000, 2000, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
+    {"16000 * 2000, kept", 1, 16000, 2000, false, true, 0, GPUCONV_SAMPLE_F32, false, 0},
+    {"16000 * 2000, fresh, forward and both gradients", 1, 16000, 2000, true, false, 0, GPUCONV_SAMPLE_F32, false, 0},
+    {"16 x 4096 * own 256, fresh, forward and both gradients", 16, 4096, 256, true, false, 0, GPUCONV_SAMPLE_F32, false,
+     0},
+    {"64000 * 2000, fresh", 1, 64000, 2000, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
+    {"64 x 64000 * 128 each 64 frames", 64, 64000, 128, false, false, 0, GPUCONV_SAMPLE_F32, true, 64},
+    {"64 x 64000 * 128 each 64 frames, forward and both gradients", 64, 64000, 128, true, false, 0, GPUCONV_SAMPLE_F32,
+     true, 64},
+    {"16 x 480000 * 1024 each 480 frames", 16, 480000, 1024, false, false, 0, GPUCONV_SAMPLE_F32, true, 480},
+    {"16 x 480000 * 1024 each 480 frames, forward and both gradients", 16, 480000, 1024, true, false, 0,
+     GPUCONV_SAMPLE_F32, true, 480},
+    {"2 x 26460000 * own 66150, kept", 2, 26460000, 66150, false, true, 0, GPUCONV_SAMPLE_F32, false, 0},
 };
 
 typedef struct bench {
@@ -158,6 +166,7 @@ static void make_jobs(bench *b) {
             require(!gpuconv_responses_new(b->cuda, &job.response, r->frames, b->stream, &b->kept, &error), r->label,
                     error.message);
         job.prepared = b->kept;
+        job.hop = r->hop;
         b->job[s][0] = b->job[s][1] = b->job[s][2] = job;
         if (!r->both)
             continue;
@@ -171,21 +180,31 @@ static void make_jobs(bench *b) {
     }
 }
 
+/* Returns the taps of the response of frame m of row i. */
+static const float *response_at(const bench *b, int64_t i, int64_t m) {
+    const row *r = b->row;
+    const int64_t blocks = r->hop ? (r->frames + r->hop - 1) / r->hop : 1;
+    return b->host[1] + (r->hop ? i * blocks + m / r->hop : i % b->responses) % 1024;
+}
+
 /* Returns a frame of what job `operation` writes, by its definition. */
 static double expected(const bench *b, int operation, int64_t i, int64_t n) {
     const row *r = b->row;
-    const float *x = b->host[0] + i % 1024, *h = b->host[1] + i % b->responses % 1024, *g = b->host[2] + i % 1024;
+    const float *x = b->host[0] + i % 1024, *g = b->host[2] + i % 1024;
     double sum = 0;
-    if (operation == GPUCONV_ARRAYS_CONVOLVE)
+    if (operation == GPUCONV_ARRAYS_CONVOLVE) {
         for (int64_t k = n >= r->frames ? n - r->frames + 1 : 0; k < r->taps && k <= n; k++)
-            sum += (double)h[k] * (double)x[n - k];
-    else if (operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL)
+            sum += (double)response_at(b, i, n - k)[k] * (double)x[n - k];
+    } else if (operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL) {
         for (int64_t k = 0; k < r->taps && n + k < b->frames_out; k++)
-            sum += (double)h[k] * (double)g[n + k];
-    else
-        for (int64_t j = i; j < r->rows; j += b->responses)
-            for (int64_t m = 0; m < r->frames && n + m < b->frames_out; m++)
+            sum += (double)response_at(b, i, n)[k] * (double)g[n + k];
+    } else {
+        const int64_t blocks = r->hop ? b->responses / r->rows : 1, begin = r->hop ? i % blocks * r->hop : 0;
+        const int64_t end = r->hop && begin + r->hop < r->frames ? begin + r->hop : r->frames;
+        for (int64_t j = r->hop ? i / blocks : i; j < r->rows; j += b->responses)
+            for (int64_t m = begin; m < end && n + m < b->frames_out; m++)
                 sum += (double)b->host[0][j % 1024 + m] * (double)b->host[2][j % 1024 + n + m];
+    }
     return sum;
 }
 
@@ -261,10 +280,11 @@ static double measure(bench *b, int first, int last, double *spread, double *cpu
 }
 
 static const char *text_of(const gc_rows_plan *p, char *text) {
-    if (p->algorithm == &gc_rows_direct)
-        snprintf(text, 40, "direct");
+    if (!p->points)
+        snprintf(text, 40, "%s", p->algorithm == &gc_rows_direct ? "direct" : "short");
     else
-        snprintf(text, 40, "%s %lld", p->algorithm == &gc_rows_chip ? "chip" : "3pass", (long long)(2 * p->points));
+        snprintf(text, 40, "%s %lld", p->algorithm == &gc_rows_three_pass ? "3pass" : "chip",
+                 (long long)(2 * p->points));
     return text;
 }
 
@@ -343,19 +363,21 @@ static struct { int all, within_10, within_25; } choices;
 /* Times every size that may be worth it, operation by operation, those in three kernels with three chunks, and the
  * choice among them. */
 static void try_all(bench *b, int operations) {
-    static const gc_cuda_rows *const algorithms[] = {&gc_rows_chip, &gc_rows_three_pass, &gc_rows_direct};
+    static const gc_cuda_rows *const algorithms[] = {&gc_rows_chip, &gc_rows_three_pass, &gc_rows_varying,
+                                                     &gc_rows_short, &gc_rows_direct};
+    enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
     const gc_device *device = &((gc_cuda_arrays *)b->cuda)->figures;
     double fastest = HUGE_VAL, spread, cpu;
-    for (int n = 0; n < 3 * operations && !b->row->kept; n++) {
-        const gc_cuda_rows *a = algorithms[n % 3];
+    for (int n = 0; n < ALGORITHMS * operations && !b->row->kept; n++) {
+        const gc_cuda_rows *a = algorithms[n % ALGORITHMS];
         for (int64_t points = a->row.least; points <= a->row.most; points += points ? points : 1)
             for (int64_t bytes = (int64_t)256 << 20; bytes >= 16 << 20; bytes /= a == &gc_rows_three_pass ? 3 : 256)
                 if (gc_rows_size(a, device, points) >= 0)
-                    fastest = fmin(fastest, try_one(b, n / 3, a, points, bytes));
-        if (n % 3 < 2)
+                    fastest = fmin(fastest, try_one(b, n / ALGORITHMS, a, points, bytes));
+        if (n % ALGORITHMS < ALGORITHMS - 1)
             continue;
-        const double ratio = measure(b, n / 3, n / 3, &spread, &cpu) / fastest;
-        printf("    %d the choice takes %.2f times the shortest time\n", n / 3, ratio);
+        const double ratio = measure(b, n / ALGORITHMS, n / ALGORITHMS, &spread, &cpu) / fastest;
+        printf("    %d the choice takes %.2f times the shortest time\n", n / ALGORITHMS, ratio);
         choices.all++;
         choices.within_10 += ratio <= 1.1;
         choices.within_25 += ratio <= 1.25;
@@ -371,7 +393,10 @@ static json_t *run_row(gpuconv_arrays *cuda, const row *r, bool all) {
                .bytes = (size_t)640 << 20};
     char text[40], choice[128] = "";
     double spread, cpu, worst = -HUGE_VAL;
-    b.responses = r->shared == 0 ? r->rows : r->shared < 0 ? -r->shared : 1;
+    b.responses = r->hop           ? r->rows * ((r->frames + r->hop - 1) / r->hop)
+                  : r->shared == 0 ? r->rows
+                  : r->shared < 0  ? -r->shared
+                                   : 1;
     for (int i = 0; i < 3; i++)
         b.host[i] = noise((uint32_t)i + 1, (i == 0 ? r->frames : i == 1 ? r->taps : b.frames_out) + 1024);
     require(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking) == cudaSuccess, "", "no stream");

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
         const float2 *h = a.spectra ? a.spectra + (int64_t)item.response * f::N + 2 * held : own;
         if (!a.spectra) {
             const int t = thread_of_segment<Size>();
-            transform_response<f, Known>(v, s, a.response, item.response, a.taps, a.twiddles, t);
+            transform_response<f, Known>(v, s, a.response, item.response, 0, a.taps, a.twiddles, t);
             keep<f::P, f::T>(v, own + 2 * (t - held));
         }
         const part_range range = range_of<Size>(item.part, a.segments, a.splits);
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
     float2 v[f::P];
     pdl_trigger();
     pdl_wait();
-    transform_response<f, UNKNOWN>(v, shared + group * c::stride, response, row, taps, twiddles, t);
+    transform_response<f, UNKNOWN>(v, shared + group * c::stride, response, row, 0, taps, twiddles, t);
     if (number < responses)
         keep<f::P, f::T>(v, spectra + row * f::N + 2 * t);
 }

@@ -105,15 +105,48 @@ template <int Size> __device__ __forceinline__ part_range range_of(int part, int
     return {begin, end, config<Size>::groups > 1 ? begin + (count + parts - 1) / parts : end};
 }
 
-/* Loads and transforms a response, scaled for the inverse. */
+/* Loads and transforms `taps` taps of a response from `first_tap` on, scaled for the inverse. */
 template <typename F, known_rows Known>
 __device__ __forceinline__ void transform_response(float2 *v, float2 *s, const gck_rows &response, int64_t row,
-                                                   int64_t taps, const float2 *__restrict__ twiddles, int t) {
-    if (!load_segment<F::P, F::T, Known>(v, response, row, 0, (int)taps, t))
+                                                   int64_t first_tap, int64_t taps, const float2 *__restrict__ twiddles,
+                                                   int t) {
+    if (!load_segment<F::P, F::T, Known>(v, response, row, first_tap, (int)taps, t))
         clear<F::P>(v);
     scale<F::P>(v, 1.0f / F::N);
     transform_barrier<F::T>();
     F::forward(v, s, t, twiddles);
+}
+
+/* Multiplies by the conjugate of a spectrum and adds `sum`, if it is not NULL. */
+template <int P, int T> __device__ __forceinline__ void correlate(float2 *v, const float2 *x, const float2 *sum) {
+#pragma unroll
+    for (int j = 0; j < P; j += 2) {
+        const float4 w = *(const float4 *)(x + j * T);
+        v[j] = mul_conj(v[j], make_float2(w.x, w.y));
+        v[j + 1] = mul_conj(v[j + 1], make_float2(w.z, w.w));
+    }
+    if (sum) {
+#pragma unroll
+        for (int j = 0; j < P; j += 2) {
+            const float4 w = *(const float4 *)(sum + j * T);
+            v[j] = add(v[j], make_float2(w.x, w.y));
+            v[j + 1] = add(v[j + 1], make_float2(w.z, w.w));
+        }
+    }
+}
+
+/* Transforms a sum of spectra back. sum: at the thread's place. */
+template <typename F>
+__device__ __forceinline__ void finish_sum(float2 *v, float2 *s, const float2 *sum, const float2 *__restrict__ twiddles,
+                                           int t) {
+#pragma unroll
+    for (int j = 0; j < F::P; j += 2) {
+        const float4 w = *(const float4 *)(sum + j * F::T);
+        v[j] = make_float2(w.x, w.y);
+        v[j + 1] = make_float2(w.z, w.w);
+    }
+    transform_barrier<F::T>();
+    F::inverse(v, s, t, twiddles);
 }
 
 #endif

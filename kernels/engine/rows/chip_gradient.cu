@@ -8,24 +8,6 @@
 
 namespace {
 
-/* Multiplies by the conjugate of a spectrum and adds `sum`, if it is not NULL. */
-template <int P, int T> __device__ __forceinline__ void correlate(float2 *v, const float2 *x, const float2 *sum) {
-#pragma unroll
-    for (int j = 0; j < P; j += 2) {
-        const float4 w = *(const float4 *)(x + j * T);
-        v[j] = mul_conj(v[j], make_float2(w.x, w.y));
-        v[j + 1] = mul_conj(v[j + 1], make_float2(w.z, w.w));
-    }
-    if (sum) {
-#pragma unroll
-        for (int j = 0; j < P; j += 2) {
-            const float4 w = *(const float4 *)(sum + j * T);
-            v[j] = add(v[j], make_float2(w.x, w.y));
-            v[j + 1] = add(v[j + 1], make_float2(w.z, w.w));
-        }
-    }
-}
-
 /* An item is a response and one of `splits` ranges of the `pairs` of segments of all its rows. The target has splits x
  * responses rows: with several splits it is the partial sums. */
 template <int Size, known_rows Known>
@@ -70,16 +52,8 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
         }
         const int t = thread_of_segment<Size>();
         clear<f::P>(v);
-        if (!first) {
-#pragma unroll
-            for (int j = 0; j < f::P; j += 2) {
-                const float4 w = *(const float4 *)(sum + j * f::T + 2 * (t - held));
-                v[j] = make_float2(w.x, w.y);
-                v[j + 1] = make_float2(w.z, w.w);
-            }
-            transform_barrier<f::T>();
-            f::inverse(v, s, t, a.twiddles);
-        }
+        if (!first)
+            finish_sum<f>(v, s, sum + 2 * (t - held), a.twiddles, t);
         store_segment<f::P, f::T, false, Known>(v, a.target, part * a.sharing.responses + response, 0, 0,
                                                 number + group < items ? (int)a.taps : 0, 1.0f, t);
     }

@@ -217,6 +217,76 @@ cudaError_t gck_job_direct_load(void); /* as gck_chip_load */
 cudaError_t gck_job_direct_convolve(const gck_job_direct *job, cudaStream_t stream);
 cudaError_t gck_job_direct_gradient(const gck_job_direct *job, cudaStream_t stream);
 
+/* ---- Filters that change with time --------------------------------------------------------------------------------
+ */
+
+/* How the frames of a block are weighted, for a filter that crosses to the next one: frame m of a block of `hop` frames
+ * counts 1 - m / hop with the response of its own block (FALL) and m / hop with that of the next block (RISE). The last
+ * block has no next one: its frames count 1 and 0. */
+typedef enum gck_ramp { GCK_HOLD, GCK_FALL, GCK_RISE } gck_ramp;
+
+/* Rows of the signal are cut into `count` blocks of `hop` frames, the last may be shorter. Block b of a row has
+ * response response_of(row) x count + b. hop 0: each row has a response. */
+typedef struct gck_blocks {
+    int hop, count;
+    int ramp; /* gck_ramp */
+} gck_blocks;
+
+/* Convolutions and gradients by transforms on the chip (rows/varying.cu): with the frames of the whole convolution
+ *
+ *      convolve    output[n] = gain sum over m of w[m] h_b(m)[n + offset - m] signal[m]
+ *      signal      signal[m] = gain w[m] sum over k of h_b(m)[k] output[m + k - offset]
+ *      response    h_b[k] = sum over the rows of h_b, over m in b, of gain w[m] signal[m] output[m + k - offset]
+ *
+ * A block is cut into `pieces` of `piece` frames, the last may be shorter; only taps first_tap ... first_tap + taps - 1
+ * are used or written. A launch of a convolution takes the pieces first, first + step, ... of a row (`count` of them),
+ * which must not overlap in the output. Piece 0 is in block -`leading`; those before block 0 and behind the last one
+ * have no signal. Without `accumulate` a piece also overwrites the frames up to the next one of the launch. 2 N >=
+ * piece + taps - 1, and without `accumulate` 2 N >= step x piece. */
+typedef struct gck_varying_job {
+    gck_rows signal, response, output;
+    gck_sharing sharing;
+    const float *gain; /* per row, or NULL */
+    gck_blocks blocks;
+    int64_t first_tap, offset;
+    int taps, piece, pieces, leading;
+    int first, step, count; /* rows x count < 2^30 */
+    int accumulate;
+    unsigned grid;          /* blocks of the launch */
+    const float2 *twiddles; /* of this size */
+    float2 *scratch;        /* grid x groups x N; for the response 2 N */
+} gck_varying_job;
+
+cudaError_t gck_varying_load(int shared_bytes_max); /* as gck_chip_load */
+cudaError_t gck_varying_convolve(int size, const gck_varying_job *job, cudaStream_t stream);
+cudaError_t gck_varying_signal(int size, const gck_varying_job *job, cudaStream_t stream);
+cudaError_t gck_varying_response(int size, const gck_varying_job *job, cudaStream_t stream);
+
+/* ---- Direct sums of short responses (rows/short.cu) ---------------------------------------------------------------
+ */
+
+enum {
+    GCK_SHORT_OUTPUTS = 16,     /* frames of a thread */
+    GCK_SHORT_THREADS = 128,    /* of a block, at most; 32 at least */
+    GCK_SHORT_FRAMES = 1 << 30, /* taps and frames of a block, at most */
+};
+
+/* target[n] = gain sum over m of w[m] h_b(m)[n + offset - m] source[m]; b(m) is 0 if hop is 0. */
+typedef struct gck_short_job {
+    gck_rows source, response;
+    gck_target target;
+    gck_sharing sharing;
+    const float *gain; /* per row, or NULL */
+    gck_blocks blocks;
+    int64_t offset;
+    int taps, threads; /* tiles of threads x GCK_SHORT_OUTPUTS frames; rows x tiles < 2^31 */
+} gck_short_job;
+
+int gck_short_shared(int taps, int hop, int threads); /* returns the bytes of shared memory of a block */
+int gck_short_span(int taps, int hop);                /* returns the taps that are computed, with padding */
+cudaError_t gck_short_load(int shared_bytes_max);     /* as gck_chip_load */
+cudaError_t gck_short_convolve(const gck_short_job *job, cudaStream_t stream);
+
 /* ---- Transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu) ------------------------------------- */
 
 /* Sizes of the transform: N = 1024 C complex points, C = 2^(4 + size). */

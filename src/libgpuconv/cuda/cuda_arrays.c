@@ -18,7 +18,7 @@ static cudaError_t init_algorithm(gc_cuda_arrays *c, const gc_cuda_rows *a) {
     GC_CUDA_TRY(r->err, a->load((int)c->figures.shared_memory));
     for (int log2 = 1; log2 < (int)sizeof a->number; log2++) {
         const int size = gc_rows_size(a, &c->figures, INT64_C(1) << log2);
-        if (size < 0)
+        if (size < 0 || c->twiddles[a->table + size])
             continue;
         const int64_t count = a->query(size).twiddles;
         float2 *table = gc_cuda_host_table(r, count, sizeof *table);
@@ -126,7 +126,11 @@ gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_
                                 .only = kept ? &kept->plan.algorithm->row : cuda->only,
                                 .only_points = kept ? 2 * kept->plan.points : cuda->only_points};
     gc_rows_plan_recall(&cuda->figures, &cuda->costs, &problem, &call->plan);
-    return GPUCONV_OK;
+    return call->plan.algorithm
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                         "job.hop is %lld, which makes more than 2^29 blocks; use fewer rows at a time",
+                         (long long)job->hop);
 }
 
 static gpuconv_status workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,

@@ -1,7 +1,7 @@
 /*
  * Convolutions of the caller's arrays (gpuconv_arrays.h) on a device. A call is planned by a pure function of its
  * problem and of the device: the algorithm, the size of its transforms and the workspace (cuda_rows.c). Each algorithm
- * is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c.
+ * is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c, rows_short.c, rows_varying.c.
  */
 #ifndef GC_CUDA_CUDA_ARRAYS_H
 #define GC_CUDA_CUDA_ARRAYS_H
@@ -28,6 +28,7 @@ typedef struct gc_rows_plan {
     /* Direct sums: as in gck_job_direct. */
     int groups, term_parts, chunk, each;
     int64_t tiles;
+    int64_t launches; /* of a filter that changes with time, for each part of the taps */
     /* Three kernels: the job is cut into chunks of `rows` rows (batches if there are routes) and of `chunk_segments`
      * segments. Transforms in the workspace: */
     int64_t rows, chunk_segments;
@@ -98,6 +99,11 @@ cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaS
 /* Returns the sharing of responses of a job without routes. */
 gck_sharing gc_cuda_sharing(const gc_job_shape *shape);
 
+/* Returns the blocks of a filter that changes with time. */
+static inline gck_blocks gc_cuda_blocks(const gc_job_shape *s, gck_ramp ramp) {
+    return (gck_blocks){.hop = (int)s->hop, .count = (int)s->blocks, .ramp = ramp};
+}
+
 /* Prepared responses and streamers: entries of gc_rows_cuda (cuda_responses.c, cuda_streamer.c). */
 gpuconv_status gc_cuda_new_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
                                      struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error);
@@ -126,7 +132,8 @@ typedef struct gc_rows_kernels {
 struct gc_cuda_rows {
     gc_algorithm row;       /* the first member: gc_choice.algorithm points to it */
     signed char number[25]; /* 1 + index of the kernels with transforms of 2^i real points; 0: there are none */
-    int table;              /* of size 0 in gc_cuda_arrays.twiddles */
+    int table;              /* of size 0 in gc_cuda_arrays.twiddles; algorithms with the same transforms share it */
+    bool varying;           /* serves filters that change with time */
 
     /* Loads the kernels on the current device, so that no launch has to. */
     cudaError_t (*load)(int shared_bytes_max);
@@ -145,7 +152,7 @@ struct gc_cuda_rows {
     cudaError_t (*run)(const gc_cuda_call *call, cudaStream_t stream);
 };
 
-extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct;
+extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct, gc_rows_short, gc_rows_varying;
 
 /* Returns the index of the kernels with transforms of `points` real points (0: none is needed); -1 if the algorithm has
  * none or the device does not have their shared memory. */
@@ -165,6 +172,12 @@ void gc_rows_cost(const gc_problem *problem, const gc_device *device, const gc_c
 
 /* The time of a launch among others of the same call, in that of one alone. */
 #define GC_ROWS_LAUNCH 0.857
+
+/* Transforms on the chip: the figures of a size; the seconds of `items` items of `transforms` transforms each, which
+ * also stores the blocks of the launch. */
+gc_rows_kernels gc_chip_query(int size);
+double gc_chip_seconds(const gc_job_shape *shape, const gc_device *device, const gc_costs *costs, int size,
+                       int64_t items, double transforms, int64_t *blocks);
 
 /* Fills the cut of the rows into segments. Returns the parts of a response. */
 int64_t gc_rows_cut(const gc_job_shape *shape, gc_rows_plan *plan);

@@ -34,6 +34,8 @@ static bool make(const gc_problem *p, const gc_device *device, const gc_costs *c
                  gc_rows_plan *plan) {
     const gc_cuda_rows *a = (const gc_cuda_rows *)c->algorithm;
     const int64_t points = c->schedule.transform;
+    if (p->rows.hop && !a->varying)
+        return false;
     *plan = (gc_rows_plan){.algorithm = a, .size = gc_rows_size(a, device, points), .points = points / 2};
     return a->plan(p, device, costs, plan);
 }
@@ -84,7 +86,7 @@ typedef struct question {
     int64_t device, multiprocessors, shared_memory, resident_shared_memory, workspace;
 } question;
 
-_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 8 * sizeof(int64_t) &&
+_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 12 * sizeof(int64_t) &&
                    sizeof(question) == sizeof(gc_job_shape) + sizeof(void *) + 8 * sizeof(int64_t),
                "a question has no padding");
 

@@ -14,12 +14,13 @@
 
 enum { SEGMENTS_MAX = 1 << 28, SPLITS_TRIED = 24 };
 
-/* A transform with its share of the loads and stores: cycles alone on a multiprocessor, and the time of a point, per
- * resident block, of that of the largest size. Measured on an H200 (docs/speed.md). */
+/* A transform with its share of the loads and stores: cycles alone on a multiprocessor, with samples in the cache
+ * (near) and in memory (far), and the time of a point, per resident block, of that of the largest size. Measured on an
+ * H200 (docs/speed.md). */
 static const struct {
-    double cycles, point;
-} sizes[GCK_CHIP_SIZES] = {{1800, 0.57}, {2200, 0.59},   {3000, 0.66},   {3960, 0.6439},
-                           {4600, 0.8},  {5940, 0.9756}, {9108, 0.8659}, {16236, 1}};
+    double near, far, point;
+} sizes[GCK_CHIP_SIZES] = {{1800, 4400, 0.57}, {2200, 5700, 0.59},   {3000, 9200, 0.66},   {3960, 9800, 0.6439},
+                           {4600, 10500, 0.8}, {5940, 5940, 0.9756}, {9108, 9108, 0.8659}, {16236, 16236, 1}};
 
 /* What chip_seconds depends on. */
 typedef struct work {
@@ -30,7 +31,7 @@ typedef struct work {
     double latency, resident; /* seconds of a transform alone, and per block of the same multiprocessor */
 } work;
 
-static gc_rows_kernels query(int size) {
+gc_rows_kernels gc_chip_query(int size) {
     const gck_chip_sizes s = gck_chip_query(size);
     return (gc_rows_kernels){s.twiddles, s.shared_bytes};
 }
@@ -48,6 +49,29 @@ static double chip_seconds(const work *w, int64_t splits, int64_t *blocks) {
     const double rounds = (double)gc_divide_up(needed, *blocks);
     const double each = fmax(w->latency, w->resident * (double)gc_divide_up(*blocks, w->device->multiprocessors));
     return rounds * (w->fixed + w->per_unit * (double)gc_divide_up(w->units, splits)) * each;
+}
+
+/* Returns the work of a device with transforms of a size. Samples are in memory if they do not fit into the cache. */
+static work work_of(const gc_job_shape *s, const gc_device *device, const gc_costs *costs, int size) {
+    const gck_chip_sizes kernels = gck_chip_query(size);
+    const double *t = costs->seconds;
+    const double samples = (double)s->rows * (double)(s->signal_frames + s->output_frames);
+    const bool far = samples * sizeof(float) > (double)device->cache;
+    return (work){.device = device,
+                  .slots = device->multiprocessors * resident_blocks(device, &kernels),
+                  .groups = kernels.groups,
+                  .latency = (far ? sizes[size].far : sizes[size].near) * t[GC_COST_CUDA_CYCLE],
+                  .resident = sizes[size].point * (double)(kernels.points * kernels.groups) * t[GC_COST_CUDA_CHIP] *
+                              device->multiprocessors};
+}
+
+double gc_chip_seconds(const gc_job_shape *s, const gc_device *device, const gc_costs *costs, int size, int64_t items,
+                       double transforms, int64_t *blocks) {
+    work w = work_of(s, device, costs, size);
+    w.items = items;
+    w.units = 1;
+    w.fixed = transforms;
+    return chip_seconds(&w, 1, blocks);
 }
 
 /* Chooses the number of splits of an item: powers of two, three times them, and the most. per_split: seconds; 0: splits
@@ -107,14 +131,8 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     const double *t = costs->seconds, launch = GC_ROWS_LAUNCH * t[GC_COST_CUDA_LAUNCH];
     if (s->routes.routes || gc_rows_cut(s, p) > 1 || s->rows * p->segments > SEGMENTS_MAX)
         return false;
-    const gck_chip_sizes kernels = gck_chip_query(p->size);
     const bool gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
-    work w = {.device = device,
-              .slots = device->multiprocessors * resident_blocks(device, &kernels),
-              .groups = kernels.groups,
-              .latency = sizes[p->size].cycles * t[GC_COST_CUDA_CYCLE],
-              .resident = sizes[p->size].point * (double)(p->points * kernels.groups) * t[GC_COST_CUDA_CHIP] *
-                          device->multiprocessors};
+    work w = work_of(s, device, costs, p->size);
     if (gradient) {
         const int64_t sums = s->responses * s->taps;
         w.items = s->responses;
@@ -196,7 +214,7 @@ const gc_cuda_rows gc_rows_chip = {
     .row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", 1 << 8, 1 << 15),
     .number = {[8] = 1, [9] = 2, [10] = 3, [11] = 4, [12] = 5, [13] = 6, [14] = 7, [15] = 8},
     .load = gck_chip_load,
-    .query = query,
+    .query = gc_chip_query,
     .twiddles = gck_chip_twiddles,
     .spectra = spectra,
     .plan = plan,

@@ -149,11 +149,35 @@ static gpuconv_status check_unrouted(const gpuconv_arrays_job *job, const gc_job
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.output.rows is %lld; use %lld, the rows of job.signal",
                        (long long)job->output.rows, (long long)job->signal.rows);
     /* The last responses are not used if there are more of them than groups of rows, which is mostly a mistake. */
-    if (uses_response(job) && job->response.rows > groups)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "job.response.rows is %lld, more than the %lld groups of rows of job.signal; use at most that",
-                       (long long)job->response.rows, (long long)groups);
+    if (uses_response(job) && s->responses > groups)
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "job.response.rows is %lld, for more than the %lld groups of rows of job.signal; use at most %lld",
+            (long long)job->response.rows, (long long)groups, (long long)(groups * gc_max(1, s->blocks)));
     return GPUCONV_OK;
+}
+
+/* Checks a filter that changes with time, and fills its part of *s. */
+static gpuconv_status check_varying(const gpuconv_arrays_job *job, gc_job_shape *s, gpuconv_error *error) {
+    if ((int)job->interpolation < GPUCONV_ARRAYS_HOLD || job->interpolation > GPUCONV_ARRAYS_LINEAR)
+        return refuse(error, "job", "interpolation", (int)job->interpolation, "a gpuconv_arrays_interpolation");
+    if (!job->hop)
+        return job->interpolation ? refuse(error, "job", "interpolation", (int)job->interpolation, "0 without a hop")
+                                  : GPUCONV_OK;
+    if (job->hop < 0 || job->hop > GC_JOB_ROWS_MAX)
+        return refuse(error, "job", "hop", job->hop, "0 to 2^30");
+    if (job->prepared)
+        return refuse(error, "job", "hop", job->hop, "0 with prepared responses");
+    s->hop = job->hop;
+    s->blocks = gc_divide_up(job->signal.frames, job->hop);
+    s->linear = job->interpolation == GPUCONV_ARRAYS_LINEAR;
+    s->narrow = gc_job_written(job)->type != GPUCONV_SAMPLE_F32;
+    s->responses = job->response.rows / s->blocks;
+    return job->response.rows % s->blocks || s->blocks > GC_JOB_ROWS_MAX
+               ? gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "job.response.rows is %lld; use a multiple of the %lld blocks of job.signal, at most 2^30",
+                         (long long)job->response.rows, (long long)s->blocks)
+               : GPUCONV_OK;
 }
 
 gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_job *job, gc_job_shape *s,
@@ -184,6 +208,9 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
                         .signal_frames = job->signal.frames,
                         .output_frames = job->output.frames,
                         .offset = job->offset};
+    const gpuconv_status status = check_varying(job, s, error);
+    if (status)
+        return status;
     return s->routes.routes ? check_routed(job, s, error) : check_unrouted(job, s, error);
 }
 

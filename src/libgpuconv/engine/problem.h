@@ -29,6 +29,10 @@ typedef struct gc_job_shape {
     int64_t group, responses; /* row i uses response (i / group) % responses; without routes */
     int64_t taps;             /* frames of the responses */
     int64_t signal_frames, output_frames, offset;
+    int64_t hop, blocks; /* of a filter that changes with time: row i has responses r blocks ... (r + 1) blocks - 1, one
+                            for each block of `hop` frames, r as above; 0, 0: the filter does not change */
+    int64_t linear;      /* the responses of blocks cross over the hop */
+    int64_t narrow;      /* the samples that are written have 16 bits */
 } gc_job_shape;
 
 typedef struct gc_problem {
