@@ -220,7 +220,9 @@ gc_convolver *gc_section_new(const gc_section *section, gc_pool *pool) {
 
 gc_convolver *gc_section_new_whole(const gpuconv_plan *plan, gc_pool *pool) {
     const gc_schedule *s = &plan->choice.schedule;
-    const gc_section whole = {.kind = gc_cpu_algorithm_of(&plan->choice)->section,
+    const gc_cpu_algorithm *algorithm = gc_cpu_algorithm_of(&plan->choice);
+    const gc_section whole = {.kind = algorithm->section,
+                              .direct = algorithm->direct,
                               .ir = plan->ir,
                               .length = s->partition,
                               .partitions = s->partitions,
@@ -374,7 +376,7 @@ static void inverse(void *context, int64_t index, int worker) {
 void gc_section_run(gc_convolver *c, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
     const gc_section *s = &c->section;
     if (s->kind == GC_SECTION_DIRECT) {
-        gc_direct_run(s->ir, pool, in, out, frames);
+        s->direct(s->ir, pool, in, out, frames);
         return;
     }
     c->pool = pool;
