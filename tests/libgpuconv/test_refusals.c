@@ -274,7 +274,7 @@ static const refusal refusals[] = {
     {"ir_prepare inputs", prepare_inputs, ARGUMENT, false, NUMBERS(0, -1, 1025), false},
     {"ir_prepare rate", prepare_rate, ARGUMENT, true, NUMBERS(0, -1, 0.5, 10000001), false},
     {"plan_new backend", plan_backend, ARGUMENT, false, NUMBERS(-1, 3), false},
-    {"plan_new algorithm", plan_algorithm, ARGUMENT, false, NUMBERS(-1, 5), false},
+    {"plan_new algorithm", plan_algorithm, ARGUMENT, false, NUMBERS(-1, 1000), false},
     {"plan_new device", plan_device, ARGUMENT, false, NUMBERS(-2), false},
     {"plan_new threads", plan_threads, ARGUMENT, false, NUMBERS(-1, 1025), false},
     {"plan_new frames", plan_frames, ARGUMENT, false, NUMBERS(-2, 9e18), false},

@@ -24,7 +24,8 @@ typedef struct gc_cpu_algorithm {
     /* Returns the approximate floats of a convolver, and of the input before a chunk. */
     double (*floats)(const gc_problem *problem, const gc_schedule *schedule, int64_t chunk, int threads);
 
-    gc_section_kind section; /* of its convolver (section.h) */
+    gc_section_kind section;   /* of its convolver (section.h) */
+    gc_section_direct *direct; /* of GC_SECTION_DIRECT */
 } gc_cpu_algorithm;
 
 /* The algorithms of streams: USE(name) for each, in the order of reports. */

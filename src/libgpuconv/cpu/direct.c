@@ -66,7 +66,7 @@ static void compute_stretch(void *context, int64_t index, int worker) {
         memset(y, 0, (size_t)n * sizeof *y);
 }
 
-void gc_direct_run(const gpuconv_ir *ir, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
+static void run(const gpuconv_ir *ir, gc_pool *pool, float *const *in, float *const *out, int64_t frames) {
     call c = {.ir = ir, .simd = gc_simd_best(), .in = in, .out = out, .frames = frames};
     const int64_t even = frames * ir->outputs / (gc_pool_threads(pool) * JOBS_PER_THREAD);
     c.stretch = gc_round_up(gc_max(MIN_STRETCH, gc_min(MAX_STRETCH, even)), MIN_STRETCH);
@@ -101,4 +101,5 @@ const gc_cpu_algorithm gc_cpu_direct = {
     .seconds = seconds,
     .floats = floats,
     .section = GC_SECTION_DIRECT,
+    .direct = run,
 };

@@ -21,11 +21,17 @@ typedef enum gc_section_kind {
     GC_SECTION_SLABS,  /* a job sums one slab of the spectra of one output, for all blocks of a call */
     GC_SECTION_DENSE,  /* a job multiplies, in one slab, for each bin the matrix of responses and the matrix of input
                           blocks (dsp/matrix_product.h); a missing route is a response of zeros */
-    GC_SECTION_DIRECT  /* a job sums products of samples (direct.c); the whole response, with a pool */
+    GC_SECTION_DIRECT  /* gc_section.direct computes a call from samples; the whole response, with a pool */
 } gc_section_kind;
+
+/* Computes the first `frames` frames of all outputs. ir->frames - 1 frames before the inputs are readable; nothing is
+ * kept from one call to the next. */
+typedef void gc_section_direct(const gpuconv_ir *ir, gc_pool *pool, float *const *in, float *const *out,
+                               int64_t frames);
 
 typedef struct gc_section {
     gc_section_kind kind;
+    gc_section_direct *direct;          /* of DIRECT */
     const gpuconv_ir *ir;               /* the caller keeps it */
     int64_t offset, length, partitions; /* partitions of `length` taps each from tap `offset` on; several: of a hop */
     int64_t silent;                     /* partitions at the beginning that are zero and skipped; only of BLOCKS */
@@ -49,9 +55,6 @@ int gc_section_most_spectra(const gc_components *components);
 
 /* Forgets all earlier calls. */
 void gc_section_reset(gc_convolver *convolver);
-
-/* Computes the first `frames` frames of all outputs directly; ir->frames - 1 frames before the inputs are readable. */
-void gc_direct_run(const gpuconv_ir *ir, gc_pool *pool, float *const *in, float *const *out, int64_t frames);
 
 /* Convolves the next `frames` frames, 1 .. blocks * hop. in[channel] holds whole blocks; points - hop frames before
  * them are readable. out[channel] gets whole blocks. Without a pool the calling thread computes all of it, allocates
