@@ -176,8 +176,8 @@ typedef struct work {
     const gpuconv_arrays_job *job;
     const gc_job_shape *shape;
     const gpuconv_rows *target;
-    product *product; /* sorted by target, in order */
-    int64_t *first;   /* first product of every target, and their number */
+    product *product; /* sorted by target, in order; NULL: product i is the only one of target i */
+    int64_t *first;   /* first product of every target, and their number; or NULL */
     /* The targets that are being computed, in frames begin .. begin + width - 1: */
     int64_t from, to, begin, width;
     float *side; /* the products of targets that have several, `width` floats each, from product first[from] on */
@@ -202,9 +202,17 @@ static product product_of(const gpuconv_arrays_job *job, const gc_job_shape *s, 
     return p;
 }
 
-/* Lists the products by target. Returns false without memory. */
+/* Returns whether product i is the only one of target i, for every i. */
+static bool is_one_each(const gc_job_shape *s) {
+    return !s->routes.routes &&
+           (s->operation != GPUCONV_ARRAYS_GRADIENT_RESPONSE || (s->group == 1 && s->responses == s->rows));
+}
+
+/* Lists the products by target, unless there is one for each. Returns false without memory. */
 static bool sort_products(work *w) {
     const int64_t products = count_products(w->shape), targets = w->target->rows;
+    if (is_one_each(w->shape))
+        return true;
     w->product = gc_calloc(products, sizeof *w->product);
     w->first = gc_calloc(targets + 2, sizeof *w->first);
     if (!w->product || !w->first)
@@ -225,26 +233,26 @@ static gc_array backwards(gc_array a) {
     return (gc_array){a.data ? (char *)a.data + last : NULL, a.frames, -a.step, a.type};
 }
 
-/* Returns the row of a product without its output. */
-static gc_row row_of(const gpuconv_arrays_job *job, const product *p) {
+/* Fills the operands of a product into a row, which is all zero. */
+static void set_operands(const gpuconv_arrays_job *job, const product *p, gc_row *row) {
     const cpu_responses *r = (const cpu_responses *)job->prepared;
-    gc_row row = {.gain = job->gain ? &job->gain[p->signal] : NULL, .offset = job->offset};
+    row->gain = job->gain ? &job->gain[p->signal] : NULL;
+    row->offset = job->offset;
     if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
-        row.taps = row_at(&job->signal, p->signal);
+        row->taps = row_at(&job->signal, p->signal);
     } else if (r) {
-        row.prepared = &r->kept[p->response];
-        row.taps = (gc_array){row.prepared->taps, r->base.taps, 1, GPUCONV_SAMPLE_F32};
+        row->prepared = &r->kept[p->response];
+        row->taps = (gc_array){row->prepared->taps, r->base.taps, 1, GPUCONV_SAMPLE_F32};
     } else {
-        row.taps = row_at(&job->response, p->response);
+        row->taps = row_at(&job->response, p->response);
     }
     if (job->operation == GPUCONV_ARRAYS_CONVOLVE) {
-        row.signal = row_at(&job->signal, p->signal);
+        row->signal = row_at(&job->signal, p->signal);
     } else {
-        row.signal = row_at(&job->output, p->output);
-        row.offset = row.taps.frames - 1 - job->offset;
-        row.taps = backwards(row.taps);
+        row->signal = row_at(&job->output, p->output);
+        row->offset = row->taps.frames - 1 - job->offset;
+        row->taps = backwards(row->taps);
     }
-    return row;
 }
 
 /* Sets the output of a row to a target. */
@@ -259,6 +267,18 @@ static int64_t terms(const work *w, int64_t target) {
     return w->first[target + 1] - w->first[target];
 }
 
+/* Makes the row of a target with one product. */
+static void make_row(const void *context, int64_t index, gc_row *row) {
+    const work *w = context;
+    const product p = product_of(w->job, w->shape, index);
+    set_operands(w->job, &p, row);
+    aim(w, row, index);
+}
+
+static void copy_row(const void *context, int64_t index, gc_row *row) {
+    *row = ((const gc_row *)context)[index];
+}
+
 /* Lists the rows of the targets in `row`, which is all zero. A target with one product or none is computed where it is,
  * all of it with the first frames. Returns the number of rows. */
 static int64_t list_rows(const work *w, gc_row *row) {
@@ -266,12 +286,12 @@ static int64_t list_rows(const work *w, gc_row *row) {
     for (int64_t t = w->from; t < w->to; t++) {
         if (terms(w, t) < 2 && w->begin == 0) {
             if (terms(w, t))
-                row[count] = row_of(w->job, &w->product[w->first[t]]);
+                set_operands(w->job, &w->product[w->first[t]], &row[count]);
             aim(w, &row[count++], t);
         }
         for (int64_t i = w->first[t]; i < w->first[t + 1] && terms(w, t) > 1; i++) {
             gc_row *r = &row[count++];
-            *r = row_of(w->job, &w->product[i]);
+            set_operands(w->job, &w->product[i], r);
             aim(w, r, t);
             r->offset += w->begin;
             r->output = (gc_array){w->side + (i - w->first[w->from]) * w->width,
@@ -314,8 +334,8 @@ static gpuconv_status run_targets(work *w, gpuconv_error *error) {
     gc_row *row = gc_calloc(most, sizeof *row);
     if (!row)
         return gc_fail_memory(error, "the rows of a job");
-    const int64_t count = list_rows(w, row);
-    const gpuconv_status status = count ? gc_rows_convolve(w->rows, row, count, error) : GPUCONV_OK;
+    const gc_row_list list = {list_rows(w, row), false, copy_row, row};
+    const gpuconv_status status = gc_rows_convolve(w->rows, &list, error);
     free(row);
     if (!status && w->side)
         gc_pool_run(w->rows->pool, sum_products, w, (w->to - w->from) * gc_divide_up(w->width, SUM_FRAMES));
@@ -325,6 +345,9 @@ static gpuconv_status run_targets(work *w, gpuconv_error *error) {
 /* Computes all targets; of those that have several products as many at a time as the memory takes. */
 static gpuconv_status run_work(work *w, gpuconv_error *error) {
     const int64_t targets = w->target->rows, frames = w->target->frames;
+    const bool ragged = w->job->signal.lengths || w->job->response.lengths || w->job->output.lengths;
+    if (!w->product)
+        return gc_rows_convolve(w->rows, &(gc_row_list){targets, !ragged, make_row, w}, error);
     int64_t most = 0, fit = w->first[targets];
     for (int64_t t = 0; t < targets; t++)
         most = gc_max(most, terms(w, t));
@@ -378,10 +401,11 @@ static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_jo
     const char *const names[] = {[GC_ROW_ZERO] = "none",
                                  [GC_ROW_DIRECT] = gc_cpu_direct.row.name,
                                  [GC_ROW_OVERLAP_SAVE] = gc_cpu_overlap_save.row.name,
-                                 [GC_ROW_SUM] = gc_cpu_partitioned.row.name};
+                                 [GC_ROW_SUM] = gc_cpu_partitioned.row.name,
+                                 [GC_ROW_WHOLE] = gc_cpu_overlap_save.row.name};
     gpuconv_arrays_job longest = *job; /* without lengths and memory, which a plan does not read */
     gpuconv_rows *all[] = {&longest.signal, &longest.response, &longest.output};
-    gc_row_choice last = {0};
+    gc_row last = {0};
     gc_job_shape shape;
     gpuconv_status status = gc_job_check(arrays, job, &shape, error);
     if (status)
@@ -390,7 +414,8 @@ static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_jo
         *all[i] = (gpuconv_rows){.rows = all[i]->rows, .frames = all[i]->frames, .step = 1};
     longest.gain = NULL;
     const product p = product_of(&longest, &shape, 0);
-    gc_row row = row_of(&longest, &p);
+    gc_row row = {0};
+    set_operands(&longest, &p, &row);
     row.output.frames = gc_job_written(&longest)->frames;
     status = gc_row_plan(&((const cpu_arrays *)arrays)->rows.costs, &row, &last, error);
     if (!status)

@@ -1,7 +1,7 @@
 /*
- * One row on one thread. Blocks of a contiguous signal are transformed where they are, and blocks of a contiguous
- * output are written where they belong; only the blocks at the ends, and arrays with another step, go through scratch
- * memory.
+ * One row on one thread, or several short ones at a time. Blocks of a contiguous signal are transformed where they are,
+ * and blocks of a contiguous output are written where they belong; only the blocks at the ends, and arrays with another
+ * step, go through scratch memory.
  */
 #include "rows.h"
 
@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { LINE = 16 }; /* floats of a cache line */
 
 void gc_row_scratch_free(gc_row_scratch *scratch) {
     free(scratch->block);
@@ -105,16 +107,20 @@ void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *
                 gc_bfloat_of_float(gain * from[i] + (row->accumulate ? gc_bfloat_to_float(halves[i * step]) : 0));
 }
 
-/* Transforms `count` taps from `first` on, scaled for the inverse transform. */
+/* Copies `count` taps from `first` on to `to`, scaled for the inverse transform. */
+static void scale_taps(const gc_row *row, int64_t first, int64_t count, float *to) {
+    const float scale = 2 / (float)row->schedule.transform;
+    const float *taps = frames_at(&row->taps, first, count, to);
+    for (int64_t k = 0; k < count; k++)
+        to[k] = scale * taps[k];
+}
+
+/* Transforms `count` taps from `first` on by way of `block`. */
 static void transform_taps(const gc_fft *fft, const gc_row *row, int64_t first, int64_t count, float *block,
                            float *spectrum) {
-    const int64_t points = row->schedule.transform;
-    const float scale = 2 / (float)points;
-    gc_row_gather(&row->taps, first, count, block);
-    for (int64_t k = 0; k < count; k++)
-        block[k] *= scale;
-    memset(block + count, 0, (size_t)(points - count) * sizeof *block);
-    gc_fft_forward(fft, block, spectrum);
+    const float *const taps[] = {block};
+    scale_taps(row, first, count, block);
+    gc_fft_forward_rows(fft, taps, count, spectrum);
 }
 
 /* Returns the spectrum of a prepared response, by way of `block`. Returns NULL without memory. */
@@ -131,22 +137,45 @@ static const float *prepared_spectrum(const gc_fft *fft, const gc_row *row, floa
     return kept;
 }
 
-const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *s, const gc_row *row) {
-    const int size = gc_row_log2(row->schedule.transform);
-    float *block = reserve(&s->block, &s->block_floats, row->schedule.transform);
-    if (block && row->prepared)
-        return prepared_spectrum(rows->fft[size], row, block);
-    const gc_array *taps = &row->taps, *kept = &s->kept;
+static bool same_array(const gc_array *a, const gc_array *b) {
+    return a->data == b->data && a->frames == b->frames && a->step == b->step && a->type == b->type;
+}
+
+/* Returns the rows whose taps have one spectrum. */
+static int spectrum_rows(const gc_fft *fft, const gc_row *row) {
+    return row->method == GC_ROW_WHOLE ? gc_fft_rows(fft) : 1;
+}
+
+/* A spectrum of several rows of which there are fewer has the last one repeatedly. Prepared responses keep no such
+ * spectra: their rows come in other companies. */
+const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count) {
+    const int64_t points = row->schedule.transform, frames = row->taps.frames;
+    const int size = gc_row_log2(points);
+    const gc_fft *fft = rows->fft[size];
+    const int together = spectrum_rows(fft, row);
+    float *block = reserve(&s->block, &s->block_floats, together * points);
     float **spectrum = &s->spectra[size].response;
-    if (kept->data == taps->data && kept->frames == taps->frames && kept->step == taps->step &&
-        kept->type == taps->type && s->kept_transform == row->schedule.transform)
+    if (block && row->prepared && together == 1)
+        return prepared_spectrum(fft, row, block);
+    bool kept = s->kept[0].data && s->kept_transform == points;
+    for (int r = 0; r < together && kept; r++)
+        kept = same_array(&s->kept[r], &row[gc_min(r, count - 1)].taps);
+    if (kept)
         return *spectrum;
-    s->kept.data = NULL;
-    if (!block || !reserve_spectrum(rows->fft[size], spectrum))
+    s->kept[0].data = NULL;
+    if (!block || !reserve_spectrum(fft, spectrum))
         return NULL;
-    transform_taps(rows->fft[size], row, 0, taps->frames, block, *spectrum);
-    s->kept = *taps;
-    s->kept_transform = row->schedule.transform;
+    const float *taps[GC_FFT_MAX_ROWS];
+    for (int r = 0; r < together; r++) {
+        const int from = (int)gc_min(r, count - 1);
+        const bool again = r > 0 && same_array(&row[from].taps, &s->kept[r - 1]);
+        taps[r] = again ? taps[r - 1] : block + r * frames;
+        if (!again)
+            scale_taps(&row[from], 0, frames, block + r * frames);
+        s->kept[r] = row[from].taps;
+    }
+    gc_fft_forward_rows(fft, taps, frames, *spectrum);
+    s->kept_transform = points;
     return *spectrum;
 }
 
@@ -212,7 +241,7 @@ static bool convolve_sum(const gc_fft *fft, gc_row_scratch *s, const gc_row *row
     float *block = reserve(&s->block, &s->block_floats, p->transform);
     float *work = reserve_spectrum(fft, &spectra->work), *taps = reserve_spectrum(fft, &spectra->response);
     float *sum = reserve_spectrum(fft, &spectra->sum);
-    s->kept.data = NULL;
+    s->kept[0].data = NULL;
     if (!block || !work || !taps || !sum)
         return false;
     memset(sum, 0, (size_t)floats * sizeof *sum);
@@ -245,7 +274,40 @@ static void write_zeros(const gc_row *row) {
             ((uint16_t *)row->output.data)[i * step] = 0;
 }
 
+bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count) {
+    const int64_t points = row->schedule.transform, frames = row->signal.frames, begin = row->begin, end = row->end;
+    const gc_fft *fft = rows->fft[gc_row_log2(points)];
+    const int together = gc_fft_rows(fft);
+    const float *spectrum = gc_row_spectrum(rows, s, row, count), *signal[GC_FFT_MAX_ROWS];
+    float *block = reserve(&s->block, &s->block_floats, together * points), *output[GC_FFT_MAX_ROWS];
+    float *other = reserve(&s->output, &s->output_floats, together * points);
+    float *work = reserve_spectrum(fft, &s->spectra[gc_row_log2(points)].work);
+    if (!spectrum || !block || !other || !work)
+        return false;
+    for (int r = 0; r < together; r++) { /* in the place of missing rows the last one again */
+        const gc_row *one = &row[gc_min(r, count - 1)];
+        signal[r] = r < count ? frames_at(&one->signal, 0, frames, block + r * points) : signal[count - 1];
+        output[r] = r >= count          ? output[count - 1]
+                    : plain_output(one) ? (float *)one->output.data + (begin - one->offset)
+                                        : other + r * points;
+    }
+    for (int r = 0; r < count; r++)
+        for (int64_t n = 0; n < end - begin; n += LINE)
+            __builtin_prefetch(output[r] + n, 1);
+    gc_fft_forward_rows(fft, signal, frames, work);
+    gc_fft_inverse_rows(fft, work, spectrum, work, output, begin, end);
+    for (int r = 0; r < count; r++) {
+        if (!row[r].accumulate)
+            write_zeros(&row[r]);
+        if (!plain_output(&row[r]))
+            gc_row_write(&row[r], begin - row[r].offset, end - begin, output[r]);
+    }
+    return true;
+}
+
 bool gc_row_convolve(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int64_t first_block, int64_t blocks) {
+    if (row->method == GC_ROW_WHOLE)
+        return gc_row_convolve_whole(rows, s, row, 1);
     if (first_block == row->first_block && !row->accumulate)
         write_zeros(row);
     if (row->method == GC_ROW_ZERO)
@@ -255,6 +317,6 @@ bool gc_row_convolve(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, 
     const gc_fft *fft = rows->fft[gc_row_log2(row->schedule.transform)];
     if (row->method == GC_ROW_SUM)
         return convolve_sum(fft, s, row);
-    const float *spectrum = gc_row_spectrum(rows, s, row);
+    const float *spectrum = gc_row_spectrum(rows, s, row, 1);
     return spectrum && convolve_overlap_save(fft, s, row, spectrum, first_block, blocks);
 }

@@ -364,10 +364,6 @@ ALWAYS_INLINE void forward_block(const gc_fft_tables *t, const float *signal, in
         forward_subtree(t, 1, q, spectrum + q * stride, part);
 }
 
-static void forward(const gc_fft_tables *t, const float *signal, float *spectrum) {
-    forward_block(t, signal, 2 * t->half, spectrum, true);
-}
-
 ALWAYS_INLINE void inverse_block(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count,
                                  float *work, float *signal, int64_t first, int64_t end, bool all) {
     int levels = t->levels[0];
@@ -383,11 +379,6 @@ ALWAYS_INLINE void inverse_block(const gc_fft_tables *t, const float *const *x, 
         last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 1, all);
     else
         last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 0, all);
-}
-
-static void inverse(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count, float *work,
-                    float *signal, int64_t first) {
-    inverse_block(t, x, h, count, work, signal, first, 2 * t->half, true);
 }
 
 /* Transforms the blocks of one tile; `levels`: those before the transposition. */
@@ -457,6 +448,21 @@ static void inverse_rows(const gc_fft_tables *t, const float *x, const float *h,
         inverse_one_tile(t, x, h, signal, first, end, TILE_LEVELS - 2);
     else if (TILE_LEVELS == 4)
         inverse_one_tile(t, x, h, signal, first, end, TILE_LEVELS - 3);
+}
+
+static void forward(const gc_fft_tables *t, const float *signal, float *spectrum) {
+    if (t->vectors == LANES)
+        forward_rows(t, &signal, 2 * t->half, spectrum);
+    else
+        forward_block(t, signal, 2 * t->half, spectrum, true);
+}
+
+static void inverse(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count, float *work,
+                    float *signal, int64_t first) {
+    if (t->vectors == LANES && count == 1)
+        inverse_rows(t, x[0], h[0], work, &signal, first, 2 * t->half);
+    else
+        inverse_block(t, x, h, count, work, signal, first, 2 * t->half, true);
 }
 
 static int64_t spectrum_floats(int64_t vectors) {
