@@ -118,7 +118,8 @@ typedef struct convolution {
 } convolution;
 
 /* Makes the row of a route. */
-static void make_row(const void *context, int64_t index, gc_row *row) {
+static void make_row(const void *context, int64_t index, int64_t term, gc_row *row) {
+    (void)term;
     const convolution *c = context;
     const gc_batch_item *item = c->item;
     const gpuconv_ir *ir = item->ir;

@@ -49,6 +49,9 @@ static void load(const gc_array *from, int64_t at, int64_t count, float *to) {
     const uint16_t *halves = (const uint16_t *)from->data + at * step;
     if (from->type == GPUCONV_SAMPLE_F32 && step == 1)
         memcpy(to, floats, (size_t)count * sizeof *to);
+    else if (from->type == GPUCONV_SAMPLE_F32 && step == -1) /* a loop that the compiler vectorises */
+        for (int64_t i = 0; i < count; i++)
+            to[i] = floats[-i];
     else if (from->type == GPUCONV_SAMPLE_F32)
         for (int64_t i = 0; i < count; i++)
             to[i] = floats[i * step];
@@ -80,6 +83,15 @@ static const float *frames_at(const gc_array *from, int64_t at, int64_t count, f
         return (const float *)from->data + at;
     gc_row_gather(from, at, count, block);
     return block;
+}
+
+/* Fetches an array of adjacent floats into the cache. */
+static void prefetch(const gc_array *a) {
+    const float *first = (const float *)a->data - (a->step < 0 ? a->frames - 1 : 0);
+    if (a->type != GPUCONV_SAMPLE_F32 || llabs(a->step) != 1)
+        return;
+    for (int64_t n = 0; n < a->frames; n += LINE)
+        __builtin_prefetch(first + n);
 }
 
 /* Returns whether the output takes the samples as they are computed. */
@@ -302,6 +314,64 @@ bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *s, const gc_row 
         if (!plain_output(&row[r]))
             gc_row_write(&row[r], begin - row[r].offset, end - begin, output[r]);
     }
+    return true;
+}
+
+bool gc_row_add_terms(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count, bool begin) {
+    const int64_t points = row->schedule.transform, frames = row->signal.frames, taps = row->taps.frames;
+    const gc_fft *fft = rows->fft[gc_row_log2(points)];
+    const int64_t floats = gc_fft_floats(fft);
+    const int together = gc_fft_rows(fft);
+    gc_row_spectra *spectra = &s->spectra[gc_row_log2(points)];
+    float *block = reserve(&s->block, &s->block_floats, together * points);
+    float *scaled = reserve(&s->output, &s->output_floats, together * points);
+    float *work = reserve_spectrum(fft, &spectra->work), *response = reserve_spectrum(fft, &spectra->response);
+    float *sum = reserve_spectrum(fft, &spectra->sum);
+    const float *signal[GC_FFT_MAX_ROWS], *h[GC_FFT_MAX_ROWS];
+    s->kept[0].data = NULL;
+    if (!block || !scaled || !work || !response || !sum)
+        return false;
+    for (int r = 0; r < count && together > 1; r++) { /* short rows, far from each other in the memory */
+        prefetch(&row[r].signal);
+        prefetch(&row[r].taps);
+    }
+    for (int r = 0; r < together; r++) { /* in the place of missing terms the last one without its taps */
+        const gc_row *one = &row[gc_min(r, count - 1)];
+        h[r] = scaled + r * taps;
+        signal[r] = r < count ? frames_at(&one->signal, 0, frames, block + r * points) : signal[count - 1];
+        if (r < count)
+            scale_taps(one, 0, taps, scaled + r * taps);
+        for (int64_t k = 0; k < taps && (r >= count || one->gain); k++)
+            scaled[r * taps + k] = r < count ? *one->gain * scaled[r * taps + k] : 0;
+    }
+    gc_fft_forward_rows(fft, signal, frames, work);
+    gc_fft_forward_rows(fft, h, taps, response);
+    const float *const x[] = {work}, *const y[] = {response};
+    gc_fft_multiply_sum(fft, begin ? sum : work, x, y, 1, floats);
+    for (int64_t k = 0; k < floats && !begin; k++)
+        sum[k] += work[k];
+    return true;
+}
+
+bool gc_row_write_terms(const gc_rows *rows, gc_row_scratch *s, const gc_row *row) {
+    const int64_t points = row->schedule.transform, frames = row->end - row->begin;
+    const gc_fft *fft = rows->fft[gc_row_log2(points)];
+    const int together = gc_fft_rows(fft);
+    float *sum = s->spectra[gc_row_log2(points)].sum, *output[GC_FFT_MAX_ROWS];
+    float *block = reserve(&s->output, &s->output_floats, together * points);
+    gc_row whole = *row; /* the gains are in the taps */
+    whole.gain = NULL;
+    if (!block)
+        return false;
+    for (int r = 0; r < together; r++)
+        output[r] = block + r * points;
+    gc_fft_inverse_rows(fft, sum, NULL, sum, output, row->begin, row->end);
+    for (int r = 1; r < together; r++)
+        for (int64_t n = 0; n < frames; n++)
+            block[n] += output[r][n];
+    if (!row->accumulate)
+        write_zeros(row);
+    gc_row_write(&whole, row->begin - row->offset, frames, block);
     return true;
 }
 

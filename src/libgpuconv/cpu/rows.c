@@ -76,22 +76,32 @@ static void free_batch(batch *b) {
     free(b->jobs);
 }
 
-/* Makes and plans a row of the list; *last as for gc_row_plan. */
-static gpuconv_status plan_row(const batch *b, int64_t index, gc_row *row, gc_row *last, gpuconv_error *error) {
+/* Makes and plans a term of a row of the list; *last as for gc_row_plan. */
+static gpuconv_status plan_row(const batch *b, int64_t index, int64_t term, gc_row *row, gc_row *last,
+                               gpuconv_error *error) {
     memset(row, 0, sizeof *row);
-    b->list->make(b->list->context, index, row);
+    b->list->make(b->list->context, index, term, row);
     return gc_row_plan(&b->rows->costs, row, last, error);
 }
 
-/* Plans all rows, the first one if they are alike, and creates their FFT plans. */
+/* Returns the predicted seconds of a row from those of a term. */
+static double seconds_of(const gc_row *row) {
+    return row->seconds * (double)gc_max(1, row->terms);
+}
+
+/* Plans all rows and their terms, the first ones if they are alike, and creates their FFT plans. */
 static gpuconv_status plan_rows(batch *b, gpuconv_error *error) {
     const int64_t planned = b->list->alike ? gc_min(1, b->list->count) : b->list->count;
-    for (int64_t i = 0; i < planned; i++) {
+    for (int64_t i = 0, term = 0; i < planned; term++) {
         gc_row row;
-        const gpuconv_status status = plan_row(b, i, &row, &b->rows->last, error);
+        const gpuconv_status status = plan_row(b, i, term, &row, &b->rows->last, error);
         if (status)
             return status;
-        b->seconds += row.seconds * (b->list->alike ? (double)b->list->count : 1);
+        b->seconds += b->list->alike ? seconds_of(&row) * (double)b->list->count : row.seconds;
+        if (b->list->alike || term + 1 >= row.terms) {
+            i++;
+            term = -1;
+        }
         if (row.method < GC_ROW_OVERLAP_SAVE)
             continue;
         gc_fft **fft = &b->rows->fft[gc_row_log2(row.schedule.transform)];
@@ -103,7 +113,7 @@ static gpuconv_status plan_rows(batch *b, gpuconv_error *error) {
 
 /* Returns the number of jobs that a row is divided into. */
 static int64_t parts_of(const gc_row *row, double limit) {
-    return row->seconds > limit ? gc_min(row->blocks, (int64_t)(row->seconds / limit) + 1) : 1;
+    return row->seconds > limit && row->terms < 2 ? gc_min(row->blocks, (int64_t)(row->seconds / limit) + 1) : 1;
 }
 
 /* Divides a row into jobs. Returns false without memory. */
@@ -132,13 +142,13 @@ static bool make_jobs(batch *b) {
     if (!b->jobs || !b->divided)
         return false;
     for (int64_t i = 0; i < b->list->count; i++) {
-        if ((i == 0 || !b->list->alike) && plan_row(b, i, &row, &last, NULL))
+        if ((i == 0 || !b->list->alike) && plan_row(b, i, 0, &row, &last, NULL))
             return false;
         const int64_t parts = parts_of(&row, b->limit);
         if (parts == 1) {
             run.count++;
-            seconds += row.seconds;
-        } else if (plan_row(b, i, &row, &last, NULL) || !divide(b, &row, parts)) {
+            seconds += seconds_of(&row);
+        } else if (plan_row(b, i, 0, &row, &last, NULL) || !divide(b, &row, parts)) {
             return false;
         }
         if (run.count && (parts > 1 || seconds >= b->limit || i + 1 == b->list->count)) {
@@ -160,22 +170,44 @@ static void transform_response(void *context, int64_t index, int worker) {
         b->failed = true;
 }
 
+/* Convolves the terms of a row, of which *row is the first, and adds them up: as spectra if they have one transform of
+ * the whole convolution, which is then transformed back once. Returns false without memory. */
+static bool convolve_terms(const batch *b, int64_t index, const gc_row *row, gc_row *last, gc_row_scratch *scratch) {
+    const bool spectra = b->list->alike && row->method == GC_ROW_WHOLE;
+    const int together = spectra ? gc_fft_rows(b->rows->fft[gc_row_log2(row->schedule.transform)]) : 1;
+    gc_row group[GC_FFT_MAX_ROWS] = {*row};
+    for (int64_t term = 0; term < row->terms && !gc_cancelled(); term++) {
+        const int64_t grouped = term % together;
+        gc_row *next = &group[grouped];
+        if (term > 0 && plan_row(b, index, term, next, last, NULL))
+            return false;
+        next->accumulate |= term > 0;
+        if (!spectra && !gc_row_convolve(b->rows, scratch, next, next->first_block, next->blocks))
+            return false;
+        if (spectra && (grouped + 1 == together || term + 1 == row->terms) &&
+            !gc_row_add_terms(b->rows, scratch, group, (int)grouped + 1, term < together))
+            return false;
+    }
+    return !spectra || gc_row_write_terms(b->rows, scratch, row);
+}
+
 /* Convolves rows, those of one short transform together. Returns false without memory. */
 static bool convolve_rows(const batch *b, int64_t first, int64_t count, gc_row_scratch *scratch) {
     gc_row group[GC_FFT_MAX_ROWS], last = b->rows->last;
     int grouped = 0;
     for (int64_t i = first; i < first + count && !gc_cancelled(); i++) {
         gc_row *row = &group[grouped];
-        if (plan_row(b, i, row, &last, NULL))
+        if (plan_row(b, i, 0, row, &last, NULL))
             return false;
-        const bool whole = row->method == GC_ROW_WHOLE;
-        if (grouped && !gc_row_same_lengths(row, &group[0])) {
+        const bool sum = row->terms > 1, whole = row->method == GC_ROW_WHOLE && !sum;
+        if (grouped && (sum || !gc_row_same_lengths(row, &group[0]))) {
             if (!gc_row_convolve_whole(b->rows, scratch, group, grouped))
                 return false;
             group[0] = *row;
             grouped = 0;
         }
-        if (!whole && !gc_row_convolve(b->rows, scratch, &group[0], group[0].first_block, group[0].blocks))
+        if (!whole && !(sum ? convolve_terms(b, i, &group[0], &last, scratch)
+                            : gc_row_convolve(b->rows, scratch, &group[0], group[0].first_block, group[0].blocks)))
             return false;
         grouped += whole;
         if (grouped && (i + 1 == first + count ||

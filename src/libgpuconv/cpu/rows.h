@@ -49,6 +49,7 @@ typedef struct gc_row {
     int64_t cleared;               /* frames of which those behind output.frames become zero */
     bool accumulate;               /* adds to the output, and clears nothing */
     const float *gain;             /* NULL: 1 */
+    int64_t terms;                 /* convolutions that are added up to the output, of which this is one; 0: 1 */
     gc_schedule schedule;          /* direct or overlap-save; no taps: the plan chooses it, and the order of x and h */
 
     /* Set by gc_row_plan: */
@@ -61,8 +62,10 @@ typedef struct gc_row {
 /* Rows to convolve, which are made when they are needed. */
 typedef struct gc_row_list {
     int64_t count;
-    bool alike; /* the rows differ in their data only, not in lengths, types or steps */
-    void (*make)(const void *context, int64_t index, gc_row *row); /* fills *row, all zero; called by several threads */
+    bool alike; /* the rows and their terms differ in their data only, not in lengths, types or steps */
+
+    /* Fills *row, which is all zero: term 0 .. row->terms - 1 of row `index`. Called by several threads. */
+    void (*make)(const void *context, int64_t index, int64_t term, gc_row *row);
     const void *context;
 } gc_row_list;
 
@@ -122,6 +125,13 @@ bool gc_row_convolve(const gc_rows *rows, gc_row_scratch *scratch, const gc_row 
 /* Computes `count` rows of the same plan, GC_ROW_WHOLE; at most gc_fft_rows of their transform. Returns false without
  * memory. */
 bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count);
+
+/* Adds the spectra of `count` terms of the same plan, GC_ROW_WHOLE, to the sum of the scratch memory, or begins it; at
+ * most gc_fft_rows of their transform. Returns false without memory. */
+bool gc_row_add_terms(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count, bool begin);
+
+/* Transforms the sum back and writes it as the output of `row`, a term. Returns false without memory. */
+bool gc_row_write_terms(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row);
 
 /* Returns the spectrum of the taps of `count` rows, and computes it if it is not kept. Returns NULL without memory. */
 const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count);

@@ -58,6 +58,7 @@ void gc_fft_forward_rows(const gc_fft *fft, const float *const *signal, int64_t 
 
 /* Computes the inverse transform of the product x h, scaled by points / 2, and writes the samples first .. end - 1 of
  * every block to each of `signal`. Blocks may be written to the same place if they are equal.
+ * @param h     NULL: x is the product, and `work` is x
  * @param work  a spectrum, overwritten; may be x */
 void gc_fft_inverse_rows(const gc_fft *fft, const float *x, const float *h, float *work, float *const *signal,
                          int64_t first, int64_t end);

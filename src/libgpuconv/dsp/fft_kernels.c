@@ -402,14 +402,14 @@ ALWAYS_INLINE void forward_one_tile(const gc_fft_tables *t, const float *const *
         store_pair(spectrum + i * PAIR, x[i]);
 }
 
-/* Transforms the product of two tiles back to their blocks. */
+/* Transforms the product of two tiles back to their blocks; of x alone if h is NULL. */
 ALWAYS_INLINE void inverse_one_tile(const gc_fft_tables *t, const float *x, const float *h, float *const *signal,
                                     int64_t first, int64_t end, int levels) {
     const int pairs = 1 << levels;
     complex_vec y[LANES];
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
-        y[i] = product(load_pair(x + i * PAIR), load_pair(h + i * PAIR));
+        y[i] = h ? product(load_pair(x + i * PAIR), load_pair(h + i * PAIR)) : load_pair(x + i * PAIR);
     inverse_levels(y, TILE_LEVELS, t->tile_twiddles, 1);
     transpose_tile(y);
 #pragma GCC unroll 16
@@ -439,7 +439,7 @@ static void forward_rows(const gc_fft_tables *t, const float *const *signal, int
 static void inverse_rows(const gc_fft_tables *t, const float *x, const float *h, float *work, float *const *signal,
                          int64_t first, int64_t end) {
     if (t->vectors > LANES)
-        inverse_block(t, &x, &h, 1, work, signal[0], first, end, false);
+        inverse_block(t, &x, &h, h ? 1 : 0, work, signal[0], first, end, false);
     else if (t->rows == 1)
         inverse_one_tile(t, x, h, signal, first, end, TILE_LEVELS);
     else if (t->rows == 2)
