@@ -19,7 +19,7 @@
 
 /* Jobs per thread that balance the load; a batch of less work than waking a thread takes stays on the calling one. */
 enum { JOBS_PER_THREAD = 6 };
-static const double wake_seconds = 60e-6;
+static const double wake_seconds = 30e-6;
 
 bool gc_rows_init(gc_rows *r, int threads) {
     char name[128];
