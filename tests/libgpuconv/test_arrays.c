@@ -381,8 +381,10 @@ static void a_plan_names_its_algorithm(void **state) {
     static const struct {
         int64_t frames, taps, output;
         const char *name;
-    } cases[] = {
-        {100, 10, 109, "direct: "}, {100000, 3000, 102999, "overlap-save: "}, {50000, 50000, 32, "partitioned: "}};
+    } cases[] = {{100, 10, 109, "overlap-save: "},
+                 {1000, 10, 1009, "direct: "},
+                 {100000, 3000, 102999, "overlap-save: "},
+                 {50000, 50000, 32, "partitioned: "}};
     gpuconv_arrays *place = new_place(1);
     for (int i = 0; i < COUNT(cases); i++) {
         char text[256];

@@ -14,6 +14,7 @@
 #include "cpu_algorithm.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/fft_kernels.h"
 #include "rows.h"
 
 enum {
@@ -75,11 +76,19 @@ static void consider_sum(const gc_costs *costs, gc_row *row) {
     }
 }
 
+/* Returns the seconds that direct sums of a short row take beside those of its vectors: the outputs that fill no vector
+ * are summed one by one, in doubles, which takes 25 times as long, and a call as long as 2000 multiply-adds. */
+static double direct_overhead(const gc_costs *costs, const gc_row *row) {
+    const int64_t single = (row->end - row->begin) % gc_simd_best()->fft->lanes;
+    return (25 * (double)(single * row->taps.frames) + 2000) * costs->seconds[GC_COST_CPU_TAP];
+}
+
 /* Replaces the schedule by one transform of the whole convolution of `total` frames unless that is slower. */
 static void consider_whole(const gc_costs *costs, gc_row *row, int64_t total) {
     const int64_t points = gc_max(GC_FFT_MIN_ROW, gc_power_of_two(total)), taps = row->taps.frames;
     const double seconds = 3 * gc_cpu_fft_seconds(costs, points);
-    if (total > GC_ROW_WHOLE_FRAMES || !(seconds <= row->seconds))
+    const double more = row->method == GC_ROW_DIRECT ? direct_overhead(costs, row) : 0;
+    if (total > GC_ROW_WHOLE_FRAMES || !(seconds <= row->seconds + more))
         return;
     row->method = GC_ROW_WHOLE;
     row->seconds = seconds;
