@@ -304,6 +304,34 @@ static void short_rows_match_the_oracle_and_themselves_alone(void **state) {
     }
 }
 
+/* Prepared responses meet rows in another order in every job; the spectra that are kept for several rows must fit. */
+static void prepared_short_responses_serve_every_group(void **state) {
+    (void)state;
+    enum { FRAMES = 100, SHORT_TAPS = 60, RESPONSES = 4, OUT = FRAMES + SHORT_TAPS - 1, GROUPED = 24 };
+    static float y[2][GROUPED * OUT];
+    oracle_random random = {.state = 8};
+    guarded x = guarded_random(&random, 1, GROUPED * FRAMES), h = guarded_random(&random, 1, RESPONSES * SHORT_TAPS);
+    gpuconv_arrays *place = new_place(1);
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    job.signal = gpuconv_rows_of_floats(x.channel[0], GROUPED, FRAMES);
+    job.response = gpuconv_rows_of_floats(h.channel[0], RESPONSES, SHORT_TAPS);
+    gpuconv_responses *kept;
+    assert_int_equal(gpuconv_responses_new(place, &job.response, FRAMES, NULL, &kept, NULL), GPUCONV_OK);
+    for (int64_t group = 1; group <= 6; group++) {
+        job.group = group;
+        for (int prepared = 0; prepared < 2; prepared++) {
+            job.prepared = prepared ? kept : NULL;
+            job.output = gpuconv_rows_of_floats(y[prepared], GROUPED, OUT);
+            run(place, &job);
+        }
+        CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0, "group %lld", (long long)group);
+    }
+    gpuconv_responses_free(kept);
+    gpuconv_arrays_free(place);
+    guarded_free(&x);
+    guarded_free(&h);
+}
+
 static void the_engine_gives_the_same_bytes(void **state) {
     (void)state;
     static const int64_t shapes[][2] = {{8200, 60}, {50000, 30}, {50000, 500}, {200000, 8000}, {700000, 40000}};
@@ -493,6 +521,7 @@ int main(void) {
         cmocka_unit_test(few_frames_of_a_long_result_match_the_oracle),
         cmocka_unit_test(a_row_has_the_same_bytes_in_any_batch),
         cmocka_unit_test(short_rows_match_the_oracle_and_themselves_alone),
+        cmocka_unit_test(prepared_short_responses_serve_every_group),
         cmocka_unit_test(the_engine_gives_the_same_bytes),
         cmocka_unit_test(a_spoilt_row_spoils_no_other),
         cmocka_unit_test(wrong_values_are_refused),

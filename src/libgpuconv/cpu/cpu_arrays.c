@@ -21,6 +21,9 @@
 /* Floats of runs that are summed at a time, about, and frames that a thread sums at a time. */
 enum { RUN_FLOATS = 1 << 26, SUM_FRAMES = 4096 };
 
+/* Most floats of the spectra of responses that rows share. */
+enum { SHARED_FLOATS = 1 << 23 };
+
 /* Most products of a run, whose sum is in floats, and the runs of a job from which on they have more than one. */
 enum { MOST_TERMS = 64, MANY_RUNS = 256 };
 
@@ -183,8 +186,9 @@ typedef struct work {
     product *product; /* sorted by target, in order; NULL: all targets have `each` products (product_at) */
     int64_t *first;   /* first product of every target, and their number; or NULL */
     int64_t each;
-    int64_t most;       /* products of a run */
-    int64_t *first_run; /* of every target, and their number */
+    int64_t most;             /* products of a run */
+    int64_t *first_run;       /* of every target, and their number */
+    gc_kept_response *shared; /* of every response, if several rows have it; or NULL */
     /* The targets that are being computed, in frames begin .. begin + width - 1: */
     int64_t from, to, begin, width;
     float *side; /* the runs of targets that have several, `width` floats each, from run first_run[from] on */
@@ -329,6 +333,8 @@ static void make_row(const void *context, int64_t index, int64_t term, gc_row *r
         set_operands(w->job, &p, row);
     }
     row->terms = gc_min(products, w->most);
+    if (w->shared)
+        row->shared = &w->shared[target % w->shape->responses];
     aim(w, row, target);
     if (alone)
         return;
@@ -395,6 +401,16 @@ static gpuconv_status run_work(work *w, gpuconv_error *error) {
     return status;
 }
 
+/* Makes places for the spectra of responses that are met again and again, up to SHARED_FLOATS. Without memory the rows
+ * do without. */
+static void share_responses(work *w) {
+    const gc_job_shape *s = w->shape;
+    const int64_t floats = s->responses * gc_power_of_two(s->signal_frames + s->output_frames + s->taps);
+    if (w->each == 1 && s->group == 1 && s->responses > 1 && s->rows >= 3 * s->responses && !w->job->prepared &&
+        floats <= SHARED_FLOATS)
+        w->shared = gc_calloc(s->responses, sizeof *w->shared);
+}
+
 static gpuconv_status workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
                                 gpuconv_error *error) {
     gc_job_shape shape;
@@ -415,8 +431,14 @@ static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
         status = gc_job_check_pointers(job, error);
     if (status)
         return status;
-    status = sort_products(&w) && make_runs(&w) ? run_work(&w, error) : gc_fail_memory(error, "the products of a job");
+    const bool sorted = sort_products(&w) && make_runs(&w);
+    if (sorted)
+        share_responses(&w);
+    status = sorted ? run_work(&w, error) : gc_fail_memory(error, "the products of a job");
+    for (int64_t i = 0; w.shared && i < shape.responses; i++)
+        gc_kept_response_free_spectra(&w.shared[i]);
     gc_rows_forget(w.rows);
+    free(w.shared);
     free(w.product);
     free(w.first);
     free(w.first_run);

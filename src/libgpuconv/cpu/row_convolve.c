@@ -135,58 +135,67 @@ static void transform_taps(const gc_fft *fft, const gc_row *row, int64_t first, 
     gc_fft_forward_rows(fft, taps, count, spectrum);
 }
 
-/* Returns the spectrum of a prepared response, by way of `block`. Returns NULL without memory. */
-static const float *prepared_spectrum(const gc_fft *fft, const gc_row *row, float *block) {
+static bool same_array(const gc_array *a, const gc_array *b) {
+    return a->data == b->data && a->frames == b->frames && a->step == b->step && a->type == b->type;
+}
+
+/* Transforms the taps of `count` rows by way of `block`; in the place of missing ones the last one again. */
+static void transform_rows(const gc_fft *fft, const gc_row *row, int count, int together, float *block,
+                           float *spectrum) {
+    const int64_t frames = row->taps.frames;
+    const float *taps[GC_FFT_MAX_ROWS] = {block};
+    scale_taps(row, 0, frames, block);
+    for (int r = 1; r < together; r++) {
+        const bool again = r >= count || same_array(&row[r].taps, &row[r - 1].taps);
+        taps[r] = again ? taps[r - 1] : block + r * frames;
+        if (!again)
+            scale_taps(&row[r], 0, frames, block + r * frames);
+    }
+    gc_fft_forward_rows(fft, taps, frames, spectrum);
+}
+
+/* Returns the kept spectrum of `together` rows, by way of `block`. Returns NULL without memory. */
+static const float *kept_spectrum(const gc_fft *fft, const gc_row *row, int together, float *block) {
     _Atomic(float *) *place = &row->prepared->spectrum[row->taps.step < 0][gc_row_log2(row->schedule.transform)];
     float *kept = atomic_load_explicit(place, memory_order_acquire);
     float *made = kept ? NULL : gc_calloc(gc_fft_floats(fft), sizeof *made);
     if (!made)
         return kept;
-    transform_taps(fft, row, 0, row->taps.frames, block, made);
+    transform_rows(fft, row, together, together, block, made);
     if (atomic_compare_exchange_strong(place, &kept, made))
         return made;
     free(made); /* another thread was first */
     return kept;
 }
 
-static bool same_array(const gc_array *a, const gc_array *b) {
-    return a->data == b->data && a->frames == b->frames && a->step == b->step && a->type == b->type;
+/* Returns whether the spectra of the rows are kept: of one row, or of rows with successive responses. */
+static bool is_kept(const gc_row *row, int count, int together) {
+    for (int r = 0; r < together; r++)
+        if (r >= count || !row[r].prepared || row[r].prepared != row[0].prepared + r)
+            return false;
+    return true;
 }
 
-/* Returns the rows whose taps have one spectrum. */
-static int spectrum_rows(const gc_fft *fft, const gc_row *row) {
-    return row->method == GC_ROW_WHOLE ? gc_fft_rows(fft) : 1;
-}
-
-/* A spectrum of several rows of which there are fewer has the last one repeatedly. Prepared responses keep no such
- * spectra: their rows come in other companies. */
 const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count) {
-    const int64_t points = row->schedule.transform, frames = row->taps.frames;
+    const int64_t points = row->schedule.transform;
     const int size = gc_row_log2(points);
     const gc_fft *fft = rows->fft[size];
-    const int together = spectrum_rows(fft, row);
+    const int together = row->method == GC_ROW_WHOLE ? gc_fft_rows(fft) : 1;
     float *block = reserve(&s->block, &s->block_floats, together * points);
     float **spectrum = &s->spectra[size].response;
-    if (block && row->prepared && together == 1)
-        return prepared_spectrum(fft, row, block);
-    bool kept = s->kept[0].data && s->kept_transform == points;
-    for (int r = 0; r < together && kept; r++)
-        kept = same_array(&s->kept[r], &row[gc_min(r, count - 1)].taps);
-    if (kept)
+    if (block && is_kept(row, count, together))
+        return kept_spectrum(fft, row, together, block);
+    bool same = s->kept[0].data && s->kept_transform == points;
+    for (int r = 0; r < together && same; r++)
+        same = same_array(&s->kept[r], &row[gc_min(r, count - 1)].taps);
+    if (same)
         return *spectrum;
     s->kept[0].data = NULL;
     if (!block || !reserve_spectrum(fft, spectrum))
         return NULL;
-    const float *taps[GC_FFT_MAX_ROWS];
-    for (int r = 0; r < together; r++) {
-        const int from = (int)gc_min(r, count - 1);
-        const bool again = r > 0 && same_array(&row[from].taps, &s->kept[r - 1]);
-        taps[r] = again ? taps[r - 1] : block + r * frames;
-        if (!again)
-            scale_taps(&row[from], 0, frames, block + r * frames);
-        s->kept[r] = row[from].taps;
-    }
-    gc_fft_forward_rows(fft, taps, frames, *spectrum);
+    transform_rows(fft, row, count, together, block, *spectrum);
+    for (int r = 0; r < together; r++)
+        s->kept[r] = row[gc_min(r, count - 1)].taps;
     s->kept_transform = points;
     return *spectrum;
 }

@@ -104,6 +104,7 @@ static void order(gc_row *row) {
         return;
     row->taps = row->signal;
     row->signal = response;
+    row->shared = NULL;
 }
 
 /* Sets the blocks of the schedule that are in the output. */

@@ -81,7 +81,10 @@ static gpuconv_status plan_row(const batch *b, int64_t index, int64_t term, gc_r
                                gpuconv_error *error) {
     memset(row, 0, sizeof *row);
     b->list->make(b->list->context, index, term, row);
-    return gc_row_plan(&b->rows->costs, row, last, error);
+    const gpuconv_status status = gc_row_plan(&b->rows->costs, row, last, error);
+    if (!row->prepared)
+        row->prepared = row->shared;
+    return status;
 }
 
 /* Returns the predicted seconds of a row from those of a term. */
@@ -109,6 +112,11 @@ static gpuconv_status plan_rows(batch *b, gpuconv_error *error) {
             return gc_fail_memory(error, "the tables of a transform");
     }
     return GPUCONV_OK;
+}
+
+/* Returns the rows that are transformed together with a row of the method WHOLE. */
+static int rows_together(const batch *b, const gc_row *row) {
+    return gc_fft_rows(b->rows->fft[gc_row_log2(row->schedule.transform)]);
 }
 
 /* Returns the number of jobs that a row is divided into. */
@@ -151,7 +159,8 @@ static bool make_jobs(batch *b) {
         } else if (plan_row(b, i, 0, &row, &last, NULL) || !divide(b, &row, parts)) {
             return false;
         }
-        if (run.count && (parts > 1 || seconds >= b->limit || i + 1 == b->list->count)) {
+        const bool together = row.method != GC_ROW_WHOLE || run.count % rows_together(b, &row) == 0;
+        if (run.count && (parts > 1 || (seconds >= b->limit && together) || i + 1 == b->list->count)) {
             b->jobs[b->job_count++] = run;
             run.count = 0;
             seconds = 0;
@@ -174,7 +183,7 @@ static void transform_response(void *context, int64_t index, int worker) {
  * the whole convolution, which is then transformed back once. Returns false without memory. */
 static bool convolve_terms(const batch *b, int64_t index, const gc_row *row, gc_row *last, gc_row_scratch *scratch) {
     const bool spectra = b->list->alike && row->method == GC_ROW_WHOLE;
-    const int together = spectra ? gc_fft_rows(b->rows->fft[gc_row_log2(row->schedule.transform)]) : 1;
+    const int together = spectra ? rows_together(b, row) : 1;
     gc_row group[GC_FFT_MAX_ROWS] = {*row};
     for (int64_t term = 0; term < row->terms && !gc_cancelled(); term++) {
         const int64_t grouped = term % together;
@@ -210,8 +219,7 @@ static bool convolve_rows(const batch *b, int64_t first, int64_t count, gc_row_s
                             : gc_row_convolve(b->rows, scratch, &group[0], group[0].first_block, group[0].blocks)))
             return false;
         grouped += whole;
-        if (grouped && (i + 1 == first + count ||
-                        grouped == gc_fft_rows(b->rows->fft[gc_row_log2(group[0].schedule.transform)]))) {
+        if (grouped && (i + 1 == first + count || grouped == rows_together(b, &group[0]))) {
             if (!gc_row_convolve_whole(b->rows, scratch, group, grouped))
                 return false;
             grouped = 0;

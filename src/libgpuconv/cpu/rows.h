@@ -22,8 +22,9 @@ typedef struct gc_array {
 
 /* A response whose transforms are kept. */
 typedef struct gc_kept_response {
-    float *taps; /* NULL: of a row that is divided, during one call */
-    /* Of the taps, and of the taps backwards; by log2 of the points; computed on first use. */
+    float *taps; /* NULL: kept during one call */
+    /* Of the taps, and of the taps backwards; by log2 of the points; computed on first use. A transform of several rows
+     * has those of the responses that follow this one in the array, too. */
     _Atomic(float *) spectrum[2][GC_FFT_MAX_LOG2 + 1];
 } gc_kept_response;
 
@@ -45,6 +46,7 @@ enum { GC_ROW_WHOLE_FRAMES = 1 << 13 };
 typedef struct gc_row {
     gc_array signal, taps, output; /* x, h, y; a plan exchanges x and h if h is longer */
     gc_kept_response *prepared;    /* the transforms of `taps`, which is its taps, with step -1 backwards; or NULL */
+    gc_kept_response *shared;      /* the same during one call, for which it is not planned otherwise; or NULL */
     int64_t offset;                /* frame of the full convolution that is output frame 0 */
     int64_t cleared;               /* frames of which those behind output.frames become zero */
     bool accumulate;               /* adds to the output, and clears nothing */
