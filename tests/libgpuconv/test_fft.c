@@ -96,8 +96,8 @@ static void check_rows(const gc_simd *simd, int64_t points, int64_t frames, int6
     assert_true(x && h && want);
     guarded signal = guarded_random(&random, rows, frames), response = guarded_random(&random, rows, frames);
     guarded y = guarded_new(rows, end - first), alone = guarded_new(1, end - first);
-    gc_fft_forward_rows(fft, (const float *const *)signal.channel, frames, x);
-    gc_fft_forward_rows(fft, (const float *const *)response.channel, frames, h);
+    gc_fft_forward_rows(fft, (const float *const *)signal.channel, frames, 1, x);
+    gc_fft_forward_rows(fft, (const float *const *)response.channel, frames, 4, h);
     gc_fft_inverse_rows(fft, x, h, x, y.channel, first, end);
     for (int r = 0; r < rows; r++) {
         guarded row = guarded_new(1, end - first);
@@ -108,7 +108,7 @@ static void check_rows(const gc_simd *simd, int64_t points, int64_t frames, int6
         memset(want, 0, (size_t)points * sizeof *want);
         negacyclic(block[0], block[1], points, frames, want);
         for (int64_t n = 0; n < points; n++)
-            want[n] *= (double)points / 2;
+            want[n] *= 2 * (double)points;
         CHECK(oracle_agrees(simd->name, &row, end - first, want + first, end - first, -125),
               "%lld points, %lld frames, row %d, %lld .. %lld", (long long)points, (long long)frames, r,
               (long long)first, (long long)end);
@@ -119,8 +119,8 @@ static void check_rows(const gc_simd *simd, int64_t points, int64_t frames, int6
         response.channel[r] = response.channel[0];
         out[r] = alone.channel[0];
     }
-    gc_fft_forward_rows(fft, (const float *const *)signal.channel, frames, x);
-    gc_fft_forward_rows(fft, (const float *const *)response.channel, frames, h);
+    gc_fft_forward_rows(fft, (const float *const *)signal.channel, frames, 1, x);
+    gc_fft_forward_rows(fft, (const float *const *)response.channel, frames, 4, h);
     gc_fft_inverse_rows(fft, x, h, x, out, first, end);
     assert_memory_equal(alone.channel[0], y.channel[0], (size_t)(end - first) * sizeof(float));
     CHECK(guarded_intact(&signal) && guarded_intact(&response) && guarded_intact(&y) && guarded_intact(&alone),

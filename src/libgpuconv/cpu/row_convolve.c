@@ -119,20 +119,16 @@ void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *
                 gc_bfloat_of_float(gain * from[i] + (row->accumulate ? gc_bfloat_to_float(halves[i * step]) : 0));
 }
 
-/* Copies `count` taps from `first` on to `to`, scaled for the inverse transform. */
-static void scale_taps(const gc_row *row, int64_t first, int64_t count, float *to) {
-    const float scale = 2 / (float)row->schedule.transform;
-    const float *taps = frames_at(&row->taps, first, count, to);
-    for (int64_t k = 0; k < count; k++)
-        to[k] = scale * taps[k];
+/* Returns the factor of the taps for the inverse transform: a power of two. */
+static float scale_of(const gc_row *row) {
+    return 2 / (float)row->schedule.transform;
 }
 
-/* Transforms `count` taps from `first` on by way of `block`. */
+/* Transforms `count` taps from `first` on, by way of `block` if they are not where they can be read. */
 static void transform_taps(const gc_fft *fft, const gc_row *row, int64_t first, int64_t count, float *block,
                            float *spectrum) {
-    const float *const taps[] = {block};
-    scale_taps(row, first, count, block);
-    gc_fft_forward_rows(fft, taps, count, spectrum);
+    const float *const taps[] = {frames_at(&row->taps, first, count, block)};
+    gc_fft_forward_rows(fft, taps, count, scale_of(row), spectrum);
 }
 
 static bool same_array(const gc_array *a, const gc_array *b) {
@@ -143,15 +139,12 @@ static bool same_array(const gc_array *a, const gc_array *b) {
 static void transform_rows(const gc_fft *fft, const gc_row *row, int count, int together, float *block,
                            float *spectrum) {
     const int64_t frames = row->taps.frames;
-    const float *taps[GC_FFT_MAX_ROWS] = {block};
-    scale_taps(row, 0, frames, block);
+    const float *taps[GC_FFT_MAX_ROWS] = {frames_at(&row->taps, 0, frames, block)};
     for (int r = 1; r < together; r++) {
         const bool again = r >= count || same_array(&row[r].taps, &row[r - 1].taps);
-        taps[r] = again ? taps[r - 1] : block + r * frames;
-        if (!again)
-            scale_taps(&row[r], 0, frames, block + r * frames);
+        taps[r] = again ? taps[r - 1] : frames_at(&row[r].taps, 0, frames, block + r * frames);
     }
-    gc_fft_forward_rows(fft, taps, frames, spectrum);
+    gc_fft_forward_rows(fft, taps, frames, scale_of(row), spectrum);
 }
 
 /* Returns the kept spectrum of `together` rows, by way of `block`. Returns NULL without memory. */
@@ -315,7 +308,7 @@ bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *s, const gc_row 
     for (int r = 0; r < count; r++)
         for (int64_t n = 0; n < end - begin; n += LINE)
             __builtin_prefetch(output[r] + n, 1);
-    gc_fft_forward_rows(fft, signal, frames, work);
+    gc_fft_forward_rows(fft, signal, frames, 1, work);
     gc_fft_inverse_rows(fft, work, spectrum, work, output, begin, end);
     for (int r = 0; r < count; r++) {
         if (!row[r].accumulate)
@@ -346,15 +339,15 @@ bool gc_row_add_terms(const gc_rows *rows, gc_row_scratch *s, const gc_row *row,
     }
     for (int r = 0; r < together; r++) { /* in the place of missing terms the last one without its taps */
         const gc_row *one = &row[gc_min(r, count - 1)];
-        h[r] = scaled + r * taps;
+        float *copy = scaled + r * points;
         signal[r] = r < count ? frames_at(&one->signal, 0, frames, block + r * points) : signal[count - 1];
-        if (r < count)
-            scale_taps(one, 0, taps, scaled + r * taps);
+        h[r] = r < count ? frames_at(&one->taps, 0, taps, copy) : copy;
         for (int64_t k = 0; k < taps && (r >= count || one->gain); k++)
-            scaled[r * taps + k] = r < count ? *one->gain * scaled[r * taps + k] : 0;
+            copy[k] = r < count ? *one->gain * h[r][k] : 0;
+        h[r] = r >= count || one->gain ? copy : h[r];
     }
-    gc_fft_forward_rows(fft, signal, frames, work);
-    gc_fft_forward_rows(fft, h, taps, response);
+    gc_fft_forward_rows(fft, signal, frames, 1, work);
+    gc_fft_forward_rows(fft, h, taps, scale_of(row), response);
     const float *const x[] = {work}, *const y[] = {response};
     gc_fft_multiply_sum(fft, begin ? sum : work, x, y, 1, floats);
     for (int64_t k = 0; k < floats && !begin; k++)

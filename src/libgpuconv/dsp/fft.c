@@ -155,8 +155,8 @@ int gc_fft_rows(const gc_fft *fft) {
     return fft->tables.rows;
 }
 
-void gc_fft_forward_rows(const gc_fft *fft, const float *const *signal, int64_t frames, float *spectrum) {
-    fft->kernels->forward_rows(&fft->tables, signal, frames, spectrum);
+void gc_fft_forward_rows(const gc_fft *fft, const float *const *signal, int64_t frames, float scale, float *spectrum) {
+    fft->kernels->forward_rows(&fft->tables, signal, frames, scale, spectrum);
 }
 
 void gc_fft_inverse_rows(const gc_fft *fft, const float *x, const float *h, float *work, float *const *signal,

@@ -53,8 +53,8 @@ void gc_fft_multiply_sum(const gc_fft *fft, float *y, const float *const *x, con
  * Their spectra are one spectrum of gc_fft_floats() floats. The samples of a block do not depend on the others. */
 int gc_fft_rows(const gc_fft *fft);
 
-/* Transforms gc_fft_rows() blocks: the `frames` samples at each of `signal`, followed by zeros. */
-void gc_fft_forward_rows(const gc_fft *fft, const float *const *signal, int64_t frames, float *spectrum);
+/* Transforms gc_fft_rows() blocks: the `frames` samples at each of `signal`, followed by zeros, all times `scale`. */
+void gc_fft_forward_rows(const gc_fft *fft, const float *const *signal, int64_t frames, float scale, float *spectrum);
 
 /* Computes the inverse transform of the product x h, scaled by points / 2, and writes the samples first .. end - 1 of
  * every block to each of `signal`. Blocks may be written to the same place if they are equal.

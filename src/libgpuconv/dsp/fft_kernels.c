@@ -169,9 +169,9 @@ ALWAYS_INLINE void store_between(float *signal, int64_t at, vec v, int64_t first
         store_part(signal, at, v, first, end);
 }
 
-/* Computes the first pass of the forward transform, which reads the signal: all of it, or `frames` samples, followed by
- * zeros. */
-ALWAYS_INLINE void first_pass(const float *signal, int64_t half, int64_t frames, float *z, int64_t stride,
+/* Computes the first pass of the forward transform, which reads the signal: all of it, or `frames` samples times
+ * `scale`, followed by zeros. */
+ALWAYS_INLINE void first_pass(const float *signal, int64_t half, int64_t frames, float scale, float *z, int64_t stride,
                               const float *twiddles, int levels, bool all) {
     int streams = 1 << levels;
     int64_t length = half >> levels;
@@ -182,7 +182,8 @@ ALWAYS_INLINE void first_pass(const float *signal, int64_t half, int64_t frames,
         for (int q = 0; q < streams; q++) {
             const int64_t at = p + q * length;
             x[q] = all ? (complex_vec){load(signal + at), load(signal + at + half)}
-                       : (complex_vec){load_before(signal, at, frames), load_before(signal, at + half, frames)};
+                       : (complex_vec){scale * load_before(signal, at, frames),
+                                       scale * load_before(signal, at + half, frames)};
         }
         forward_levels(x, levels, twiddles, 0);
 #pragma GCC unroll 16
@@ -348,18 +349,18 @@ static void inverse_subtree(const gc_fft_tables *t, int i, int64_t node, const p
     inverse_pass(p->sum + at, stride, with_gaps(part), t->twiddles[i] + (node << levels), levels);
 }
 
-ALWAYS_INLINE void forward_block(const gc_fft_tables *t, const float *signal, int64_t frames, float *spectrum,
-                                 bool all) {
+ALWAYS_INLINE void forward_block(const gc_fft_tables *t, const float *signal, int64_t frames, float scale,
+                                 float *spectrum, bool all) {
     int levels = t->levels[0];
     int64_t part = t->vectors >> levels, stride = with_gaps(part) * PAIR;
     if (levels == 3)
-        first_pass(signal, t->half, frames, spectrum, stride, t->twiddles[0], 3, all);
+        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 3, all);
     else if (levels == 2)
-        first_pass(signal, t->half, frames, spectrum, stride, t->twiddles[0], 2, all);
+        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 2, all);
     else if (levels == 1)
-        first_pass(signal, t->half, frames, spectrum, stride, t->twiddles[0], 1, all);
+        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 1, all);
     else
-        first_pass(signal, t->half, frames, spectrum, stride, t->twiddles[0], 0, all);
+        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 0, all);
     for (int64_t q = 0; q < 1 << levels; q++)
         forward_subtree(t, 1, q, spectrum + q * stride, part);
 }
@@ -382,15 +383,15 @@ ALWAYS_INLINE void inverse_block(const gc_fft_tables *t, const float *const *x, 
 }
 
 /* Transforms the blocks of one tile; `levels`: those before the transposition. */
-ALWAYS_INLINE void forward_one_tile(const gc_fft_tables *t, const float *const *signal, int64_t frames, float *spectrum,
-                                    int levels) {
+ALWAYS_INLINE void forward_one_tile(const gc_fft_tables *t, const float *const *signal, int64_t frames, float scale,
+                                    float *spectrum, int levels) {
     const int pairs = 1 << levels;
     complex_vec x[LANES];
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++) {
         const int64_t at = i % pairs * LANES;
-        x[i] = (complex_vec){load_before(signal[i / pairs], at, frames),
-                             load_before(signal[i / pairs], at + t->half, frames)};
+        x[i] = (complex_vec){scale * load_before(signal[i / pairs], at, frames),
+                             scale * load_before(signal[i / pairs], at + t->half, frames)};
     }
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i += pairs)
@@ -423,17 +424,18 @@ ALWAYS_INLINE void inverse_one_tile(const gc_fft_tables *t, const float *x, cons
     }
 }
 
-static void forward_rows(const gc_fft_tables *t, const float *const *signal, int64_t frames, float *spectrum) {
+static void forward_rows(const gc_fft_tables *t, const float *const *signal, int64_t frames, float scale,
+                         float *spectrum) {
     if (t->vectors > LANES)
-        forward_block(t, signal[0], frames, spectrum, false);
+        forward_block(t, signal[0], frames, scale, spectrum, false);
     else if (t->rows == 1)
-        forward_one_tile(t, signal, frames, spectrum, TILE_LEVELS);
+        forward_one_tile(t, signal, frames, scale, spectrum, TILE_LEVELS);
     else if (t->rows == 2)
-        forward_one_tile(t, signal, frames, spectrum, TILE_LEVELS - 1);
+        forward_one_tile(t, signal, frames, scale, spectrum, TILE_LEVELS - 1);
     else if (TILE_LEVELS == 4 && t->rows == 4)
-        forward_one_tile(t, signal, frames, spectrum, TILE_LEVELS - 2);
+        forward_one_tile(t, signal, frames, scale, spectrum, TILE_LEVELS - 2);
     else if (TILE_LEVELS == 4)
-        forward_one_tile(t, signal, frames, spectrum, TILE_LEVELS - 3);
+        forward_one_tile(t, signal, frames, scale, spectrum, TILE_LEVELS - 3);
 }
 
 static void inverse_rows(const gc_fft_tables *t, const float *x, const float *h, float *work, float *const *signal,
@@ -452,9 +454,9 @@ static void inverse_rows(const gc_fft_tables *t, const float *x, const float *h,
 
 static void forward(const gc_fft_tables *t, const float *signal, float *spectrum) {
     if (t->vectors == LANES)
-        forward_rows(t, &signal, 2 * t->half, spectrum);
+        forward_rows(t, &signal, 2 * t->half, 1, spectrum);
     else
-        forward_block(t, signal, 2 * t->half, spectrum, true);
+        forward_block(t, signal, 2 * t->half, 1, spectrum, true);
 }
 
 static void inverse(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count, float *work,

@@ -45,7 +45,8 @@ typedef struct gc_fft_kernels {
     void (*inverse)(const gc_fft_tables *tables, const float *const *x, const float *const *h, int64_t count,
                     float *work, float *signal, int64_t first);
     void (*multiply_sum)(float *y, const float *const *x, const float *const *h, int64_t count, int64_t n);
-    void (*forward_rows)(const gc_fft_tables *tables, const float *const *signal, int64_t frames, float *spectrum);
+    void (*forward_rows)(const gc_fft_tables *tables, const float *const *signal, int64_t frames, float scale,
+                         float *spectrum);
     void (*inverse_rows)(const gc_fft_tables *tables, const float *x, const float *h, float *work, float *const *signal,
                          int64_t first, int64_t end);
 } gc_fft_kernels;
