@@ -21,8 +21,8 @@
  * - Samples are 32-bit floats, IEEE halves or bfloat16, each array of its own type; arithmetic is in 32-bit floats.
  * - On the CPU a call returns when its work is done, and can be cancelled (gpuconv_cancel_set). A row of a convolution
  *   gives the same bytes alone, in any batch and with any number of threads. While the response is not longer than the
- *   signal, a signal gives the same bytes as gpuconv_convolve_file with the CPU backend, unless that chooses
- *   partitioned convolution or a matrix.
+ *   signal and N + M - 1 is above 8192, a signal gives the same bytes as gpuconv_convolve_file with the CPU backend,
+ *   unless that chooses partitioned convolution or a matrix.
  * - On a GPU, calls that take a stream (gpuconv_arrays_run, gpuconv_responses_update, gpuconv_streamer_process, _reset)
  *   only queue work on it: they neither allocate nor free, do not synchronise, do not change the current device or a
  *   memory pool, and can be captured into a graph. Their data must stay valid until the stream has done the work. The

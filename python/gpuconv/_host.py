@@ -46,8 +46,11 @@ def compute(operation: int, a: np.ndarray, b: np.ndarray, offset: int, frames: i
     batch = broadcast_batch(a.shape, b.shape)
     gradient = operation == GRADIENT_RESPONSE
     shared = share(batch, target if gradient else b.shape[:-1])
-    made = np.zeros((target if gradient and shared is not None else batch) + (frames,), np.float32)
-    if made.size and 0 not in batch:
+    shape = (target if gradient and shared is not None else batch) + (frames,)
+    if 0 in batch:
+        return np.zeros(shape, np.float32)
+    made = np.empty(shape, np.float32)
+    if made.size:
         second = expand(b, batch) if gradient or shared is None else b
         if hop and not gradient:
             second = np.ascontiguousarray(second)

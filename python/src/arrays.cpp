@@ -67,27 +67,37 @@ void forget_threads() {
     forget_calls();
 }
 
-// The rows (last dimension) of an array of any strides. With more than one dimension of a batch, `starts` has them.
+// The rows (last dimension) of an array of any strides. `starts` has them where one stride does not.
 struct host_rows {
     gpuconv_rows rows = {};
     std::vector<int64_t> starts;
     template <typename Array> explicit host_rows(const Array &array) {
         const size_t last = array.ndim() - 1;
+        bool even = true; // row i begins at i * stride
         rows.data = const_cast<float *>(array.data());
         rows.rows = 1;
-        for (size_t d = 0; d < last; d++)
-            rows.rows *= (int64_t)array.shape(d);
+        for (size_t d = last; d-- > 0; rows.rows *= (int64_t)array.shape(d)) {
+            if (rows.rows == 1)
+                rows.stride = array.stride(d);
+            else if (array.shape(d) > 1)
+                even = even && array.stride(d) == rows.rows * rows.stride;
+        }
         rows.frames = (int64_t)array.shape(last);
         rows.step = rows.frames > 1 ? array.stride(last) : 1;
-        rows.stride = last == 1 && rows.rows > 1 ? array.stride(0) : 0;
-        for (int64_t i = 0; last > 1 && i < rows.rows; i++) {
-            int64_t start = 0, index = i;
-            for (size_t d = last; d-- > 0; index /= (int64_t)array.shape(d))
-                start += index % (int64_t)array.shape(d) * array.stride(d);
-            starts.push_back(start);
+        if (rows.rows == 1)
+            rows.stride = 0;
+        if (even)
+            return;
+        starts.assign(1, 0);
+        starts.reserve((size_t)rows.rows);
+        for (size_t d = 0; d < last; d++) { // every row so far becomes those of dimension d, from the last one on
+            const size_t count = starts.size(), size = array.shape(d);
+            starts.resize(count * size);
+            for (size_t i = count; i-- > 0;)
+                for (size_t k = size; k-- > 0;)
+                    starts[i * size + k] = starts[i] + (int64_t)k * array.stride(d);
         }
-        if (last > 1)
-            rows.starts = starts.data();
+        rows.starts = starts.data();
     }
 };
 
@@ -190,6 +200,18 @@ std::string plan_host(int64_t rows, int64_t frames, int64_t taps, int threads) {
     return plan_text(on.own.place.get(), job);
 }
 
+// Returns an integer whose highest bit is set if one of the frames, `step` apart, is NaN or infinite. The compiler
+// vectorises the loop of a constant step.
+uint32_t exponent_carries(const float *frame, int64_t frames, int64_t step) {
+    uint32_t carries = 0;
+    for (int64_t n = 0; n < frames; n++) {
+        uint32_t bits;
+        std::memcpy(&bits, frame + n * step, sizeof bits);
+        carries |= (bits & 0x7fffffffu) + 0x00800000u;
+    }
+    return carries;
+}
+
 // Returns whether no element is NaN or infinite.
 bool all_finite(const floats_in &array) {
     constexpr size_t many = 1 << 16; // below that to release the GIL takes longer
@@ -200,11 +222,8 @@ bool all_finite(const floats_in &array) {
     uint32_t carries = 0;
     for (int64_t i = 0; i < a.rows.rows && !(carries >> 31); i++) {
         const float *row = array.data() + (a.rows.starts ? a.starts[(size_t)i] : i * a.rows.stride);
-        for (int64_t n = 0; n < a.rows.frames; n++) {
-            uint32_t bits;
-            std::memcpy(&bits, row + n * a.rows.step, sizeof bits);
-            carries |= (bits & 0x7fffffffu) + 0x00800000u;
-        }
+        carries |= a.rows.step == 1 ? exponent_carries(row, a.rows.frames, 1)
+                                    : exponent_carries(row, a.rows.frames, a.rows.step);
     }
     return !(carries >> 31);
 }

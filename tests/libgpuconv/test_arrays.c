@@ -148,7 +148,7 @@ static void few_frames_of_a_long_result_match_the_oracle(void **state) {
     gpuconv_arrays *place = new_place(2);
     gc_costs costs = gc_costs_of_cpu("");
     for (int i = 0; i < COUNT(shapes); i++) {
-        gc_row_choice last = {0};
+        gc_row last = {0};
         const shape *s = &shapes[i];
         gc_row row = {.signal = {.frames = s->frames, .step = 1},
                       .taps = {.frames = s->taps, .step = 1},
@@ -235,9 +235,106 @@ static void a_row_has_the_same_bytes_in_any_batch(void **state) {
     guarded_free(&p.y);
 }
 
+/* Runs `rows` short rows with `responses` responses on `threads` threads; rows of y have one frame between them.
+ * lengths: of the rows of x, or NULL. */
+static guarded run_short(const shape *s, const guarded *x, const guarded *h, const int64_t *lengths, int rows,
+                         int responses, int threads) {
+    guarded y = guarded_new(1, rows * (s->output + 1));
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    job.signal = gpuconv_rows_of_floats(x->channel[0], rows, s->frames);
+    job.response = gpuconv_rows_of_floats(h->channel[0], responses, s->taps);
+    job.output = gpuconv_rows_of_floats(y.channel[0], rows, s->output);
+    job.output.stride++;
+    job.signal.lengths = lengths;
+    job.offset = s->offset;
+    gpuconv_arrays *place = new_place(threads);
+    run(place, &job);
+    gpuconv_arrays_free(place);
+    for (int i = 0; i < rows; i++) {
+        float *between = y.channel[0] + i * job.output.stride + s->output;
+        CHECK(isnan(*between), "row %d: written behind its end", i);
+        *between = 0;
+    }
+    return y;
+}
+
+/* Rows whose transforms are computed together, with responses that are shared, or not. */
+static void short_rows_match_the_oracle_and_themselves_alone(void **state) {
+    (void)state;
+    enum { SHORT_ROWS = 37 };
+    static const shape shapes[] = {
+        {40, 24, 0, 63, {1, 1, 1}},       {33, 70, 32, 40, {1, 1, 1}},     {128, 128, 0, 128, {1, 1, 1}},
+        {128, 128, 0, 255, {1, 1, 1}},    {128, 128, 127, 128, {1, 1, 1}}, {200, 250, -20, 500, {1, 1, 1}},
+        {300, 200, 199, 101, {1, 1, 1}},  {600, 1000, 3, 1400, {1, 1, 1}}, {1024, 1024, 0, 1024, {1, 1, 1}},
+        {4096, 4000, 0, 8095, {1, 1, 1}},
+    };
+    static const int counts[] = {1, 5, SHORT_ROWS};
+    int64_t lengths[SHORT_ROWS];
+    for (int i = 0; i < 2 * COUNT(shapes) * COUNT(counts); i++) {
+        const shape *s = &shapes[i / 2 / COUNT(counts)];
+        const int responses = counts[i / 2 % COUNT(counts)];
+        const bool ragged = i % 2;
+        for (int row = 0; row < SHORT_ROWS; row++) /* three equal rows at a time */
+            lengths[row] = ragged ? s->frames - row / 3 % 5 : s->frames;
+        oracle_random random = {.state = (uint64_t)i};
+        guarded x = guarded_random(&random, 1, SHORT_ROWS * s->frames);
+        guarded h = guarded_random(&random, 1, SHORT_ROWS * s->taps);
+        guarded y = run_short(s, &x, &h, ragged ? lengths : NULL, SHORT_ROWS, responses, 1);
+        guarded again = run_short(s, &x, &h, ragged ? lengths : NULL, SHORT_ROWS, responses, 3);
+        CHECK(oracle_identical("threads", &again, y.frames, &y, y.frames), "shape %d", i);
+        guarded_free(&again);
+        for (int row = 0; row<SHORT_ROWS; row += s->output> 1000 ? 18 : 1) {
+            guarded one = {.channel = (float *[]){x.channel[0] + row * s->frames}};
+            guarded taps = {.channel = (float *[]){h.channel[0] + row % responses * s->taps}};
+            guarded alone = run_short(s, &one, &taps, &lengths[row], 1, 1, 1);
+            const float *here = y.channel[0] + row * (s->output + 1);
+            CHECK(memcmp(alone.channel[0], here, (size_t)s->output * sizeof *here) == 0, "shape %d, row %d", i, row);
+            double *want = calloc((size_t)s->output + 1, sizeof *want);
+            CHECK(want, "out of memory");
+            for (int64_t n = 0; n < s->output; n++)
+                want[n] = oracle_frame(one.channel[0], lengths[row], taps.channel[0], s->taps, n + s->offset);
+            CHECK(oracle_agrees("short row", &alone, s->output + 1, want, s->output + 1, bound), "shape %d, row %d", i,
+                  row);
+            free(want);
+            guarded_free(&alone);
+        }
+        guarded_free(&x);
+        guarded_free(&h);
+        guarded_free(&y);
+    }
+}
+
+/* Prepared responses meet rows in another order in every job; the spectra that are kept for several rows must fit. */
+static void prepared_short_responses_serve_every_group(void **state) {
+    (void)state;
+    enum { FRAMES = 100, SHORT_TAPS = 60, RESPONSES = 4, OUT = FRAMES + SHORT_TAPS - 1, GROUPED = 24 };
+    static float y[2][GROUPED * OUT];
+    oracle_random random = {.state = 8};
+    guarded x = guarded_random(&random, 1, GROUPED * FRAMES), h = guarded_random(&random, 1, RESPONSES * SHORT_TAPS);
+    gpuconv_arrays *place = new_place(1);
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    job.signal = gpuconv_rows_of_floats(x.channel[0], GROUPED, FRAMES);
+    job.response = gpuconv_rows_of_floats(h.channel[0], RESPONSES, SHORT_TAPS);
+    gpuconv_responses *kept;
+    assert_int_equal(gpuconv_responses_new(place, &job.response, FRAMES, NULL, &kept, NULL), GPUCONV_OK);
+    for (int64_t group = 1; group <= 6; group++) {
+        job.group = group;
+        for (int prepared = 0; prepared < 2; prepared++) {
+            job.prepared = prepared ? kept : NULL;
+            job.output = gpuconv_rows_of_floats(y[prepared], GROUPED, OUT);
+            run(place, &job);
+        }
+        CHECK(memcmp(y[0], y[1], sizeof y[0]) == 0, "group %lld", (long long)group);
+    }
+    gpuconv_responses_free(kept);
+    gpuconv_arrays_free(place);
+    guarded_free(&x);
+    guarded_free(&h);
+}
+
 static void the_engine_gives_the_same_bytes(void **state) {
     (void)state;
-    static const int64_t shapes[][2] = {{50000, 30}, {50000, 500}, {200000, 8000}, {700000, 40000}};
+    static const int64_t shapes[][2] = {{8200, 60}, {50000, 30}, {50000, 500}, {200000, 8000}, {700000, 40000}};
     gpuconv_arrays *place = new_place(2);
     for (int i = 0; i < COUNT(shapes); i++) {
         oracle_random random = {.state = 5};
@@ -312,8 +409,10 @@ static void a_plan_names_its_algorithm(void **state) {
     static const struct {
         int64_t frames, taps, output;
         const char *name;
-    } cases[] = {
-        {100, 10, 109, "direct: "}, {100000, 3000, 102999, "overlap-save: "}, {50000, 50000, 32, "partitioned: "}};
+    } cases[] = {{100, 10, 109, "overlap-save: "},
+                 {1000, 10, 1009, "direct: "},
+                 {100000, 3000, 102999, "overlap-save: "},
+                 {50000, 50000, 32, "partitioned: "}};
     gpuconv_arrays *place = new_place(1);
     for (int i = 0; i < COUNT(cases); i++) {
         char text[256];
@@ -421,6 +520,8 @@ int main(void) {
         cmocka_unit_test(rows_match_the_oracle),
         cmocka_unit_test(few_frames_of_a_long_result_match_the_oracle),
         cmocka_unit_test(a_row_has_the_same_bytes_in_any_batch),
+        cmocka_unit_test(short_rows_match_the_oracle_and_themselves_alone),
+        cmocka_unit_test(prepared_short_responses_serve_every_group),
         cmocka_unit_test(the_engine_gives_the_same_bytes),
         cmocka_unit_test(a_spoilt_row_spoils_no_other),
         cmocka_unit_test(wrong_values_are_refused),

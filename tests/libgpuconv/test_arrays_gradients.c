@@ -88,7 +88,7 @@ static array array_new(oracle_random *random, int64_t rows, int64_t frames, bool
     a.start = checked((size_t)rows, sizeof *a.start);
     a.length = checked((size_t)rows, sizeof *a.length);
     a.value = checked((size_t)(rows * frames), sizeof *a.value);
-    const int64_t elements = 2 * MARGIN + rows * (frames * gc_max(rows, distance) + 5);
+    const int64_t elements = 2 * MARGIN + rows * (frames * distance + 5);
     a.bytes = elements * each;
     a.memory = checked((size_t)a.bytes, 1);
     a.before = checked((size_t)a.bytes, 1);
@@ -237,8 +237,9 @@ static void trial_free(trial *t) {
 /* Makes the options of a trial with these numbers of rows. */
 static void trial_fill(trial *t, int64_t signals, int64_t responses, int64_t outputs) {
     oracle_random *r = &t->random;
-    const int64_t frames = 1 + oracle_below(r, oracle_below(r, 3) ? 60 : 3000);
-    const int64_t taps = 1 + oracle_below(r, oracle_below(r, 3) ? 40 : 2500), total = frames + taps - 1;
+    const bool many = signals > 100;
+    const int64_t frames = 1 + oracle_below(r, many ? 150 : oracle_below(r, 3) ? 60 : 3000);
+    const int64_t taps = 1 + oracle_below(r, many ? 120 : oracle_below(r, 3) ? 40 : 2500), total = frames + taps - 1;
     t->signal = array_new(r, signals, frames, t->job.operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL);
     t->response = array_new(r, responses, taps, t->job.operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE);
     t->output = array_new(r, outputs, 1 + oracle_below(r, total + 5), t->job.operation == GPUCONV_ARRAYS_CONVOLVE);
@@ -269,6 +270,25 @@ static void random_jobs_follow_their_definition(void **state) {
         }
         trial_run(&t, what);
         gpuconv_responses_free(kept);
+        trial_free(&t);
+    }
+}
+
+/* Gradients by responses that very many rows share, whose products are added up in runs. */
+static void many_products_follow_their_definition(void **state) {
+    (void)state;
+    for (int i = 0; i < 40; i++) {
+        char what[64];
+        trial t = {.random = {.state = (uint64_t)(2000 + i)}, .job = gpuconv_arrays_job_default()};
+        const int64_t group = 1 + oracle_below(&t.random, 3), responses = 1 + oracle_below(&t.random, 5);
+        const int64_t uneven = i % 3 ? 0 : oracle_below(&t.random, 7);
+        const int64_t rows =
+            group * responses * ((600 + i % 2 * 5000) / (group * responses) + oracle_below(&t.random, 100)) + uneven;
+        t.job.operation = GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+        t.job.group = group;
+        trial_fill(&t, rows, responses, rows);
+        snprintf(what, sizeof what, "%lld rows, job %d", (long long)rows, i);
+        trial_run(&t, what);
         trial_free(&t);
     }
 }
@@ -446,9 +466,9 @@ static int close_place(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_jobs_follow_their_definition), cmocka_unit_test(routed_jobs_follow_their_definition),
-        cmocka_unit_test(gradients_are_finite_differences),    cmocka_unit_test(halves_round_to_the_nearest_even),
-        cmocka_unit_test(an_update_replaces_the_responses),
+        cmocka_unit_test(random_jobs_follow_their_definition),   cmocka_unit_test(routed_jobs_follow_their_definition),
+        cmocka_unit_test(many_products_follow_their_definition), cmocka_unit_test(gradients_are_finite_differences),
+        cmocka_unit_test(halves_round_to_the_nearest_even),      cmocka_unit_test(an_update_replaces_the_responses),
     };
     return cmocka_run_group_tests_name("arrays_gradients", tests, open_place, close_place);
 }

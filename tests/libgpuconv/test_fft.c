@@ -82,6 +82,76 @@ static void the_inverse_writes_the_samples_from_first_on(void **state) {
                 check_products(all[s], points, 50, 1, first);
 }
 
+/* Transforms rows of `frames` samples, each with a response of its own, and compares the samples first .. end - 1 with
+ * the oracle; and the first row with the same row in the company of itself, whose bits must be the same. */
+static void check_rows(const gc_simd *simd, int64_t points, int64_t frames, int64_t first, int64_t end) {
+    oracle_random random = {.state = (uint64_t)(points + 7 * frames)};
+    gc_fft *fft = gc_fft_new(simd, points);
+    assert_non_null(fft);
+    const int rows = gc_fft_rows(fft);
+    assert_in_range(rows, 1, points < GC_FFT_MIN_POINTS ? GC_FFT_MAX_ROWS : 1);
+    const int64_t bytes = gc_fft_floats(fft) * (int64_t)sizeof(float);
+    float *x = gc_calloc(1, bytes), *h = gc_calloc(1, bytes), *out[GC_FFT_MAX_ROWS];
+    double *want = calloc((size_t)points, sizeof *want);
+    assert_true(x && h && want);
+    guarded signal = guarded_random(&random, rows, frames), response = guarded_random(&random, rows, frames);
+    guarded y = guarded_new(rows, end - first), alone = guarded_new(1, end - first);
+    gc_fft_forward_rows(fft, (const float *const *)signal.channel, frames, 1, x);
+    gc_fft_forward_rows(fft, (const float *const *)response.channel, frames, 4, h);
+    gc_fft_inverse_rows(fft, x, h, x, y.channel, first, end);
+    for (int r = 0; r < rows; r++) {
+        guarded row = guarded_new(1, end - first);
+        float block[2][1 << 12] = {{0}};
+        memcpy(block[0], signal.channel[r], (size_t)frames * sizeof(float));
+        memcpy(block[1], response.channel[r], (size_t)frames * sizeof(float));
+        memcpy(row.channel[0], y.channel[r], (size_t)(end - first) * sizeof(float));
+        memset(want, 0, (size_t)points * sizeof *want);
+        negacyclic(block[0], block[1], points, frames, want);
+        for (int64_t n = 0; n < points; n++)
+            want[n] *= 2 * (double)points;
+        CHECK(oracle_agrees(simd->name, &row, end - first, want + first, end - first, -125),
+              "%lld points, %lld frames, row %d, %lld .. %lld", (long long)points, (long long)frames, r,
+              (long long)first, (long long)end);
+        guarded_free(&row);
+    }
+    for (int r = rows; r-- > 0;) {
+        signal.channel[r] = signal.channel[0];
+        response.channel[r] = response.channel[0];
+        out[r] = alone.channel[0];
+    }
+    gc_fft_forward_rows(fft, (const float *const *)signal.channel, frames, 1, x);
+    gc_fft_forward_rows(fft, (const float *const *)response.channel, frames, 4, h);
+    gc_fft_inverse_rows(fft, x, h, x, out, first, end);
+    assert_memory_equal(alone.channel[0], y.channel[0], (size_t)(end - first) * sizeof(float));
+    CHECK(guarded_intact(&signal) && guarded_intact(&response) && guarded_intact(&y) && guarded_intact(&alone),
+          "%s: %lld points: written outside", simd->name, (long long)points);
+    guarded_free(&signal);
+    guarded_free(&response);
+    guarded_free(&y);
+    guarded_free(&alone);
+    free(x);
+    free(h);
+    free(want);
+    gc_fft_free(fft);
+}
+
+static void rows_are_transformed_where_they_are(void **state) {
+    (void)state;
+    int sets;
+    const gc_simd *const *all = gc_simd_all(&sets);
+    for (int s = 0; s < sets; s++)
+        for (int64_t points = GC_FFT_MIN_ROW; points <= 4096; points *= 2) {
+            const int64_t half = points / 2;
+            check_rows(all[s], points, 1, 0, 1);
+            check_rows(all[s], points, half, 0, points);
+            check_rows(all[s], points, half, 0, points - 1);
+            check_rows(all[s], points, half, half - 1, points - 1);
+            check_rows(all[s], points, half - 5, 3, half + 2);
+            check_rows(all[s], points, half + 9, 17, half + 1);
+            check_rows(all[s], points, points, 0, half);
+        }
+}
+
 /* Checks that sums computed slab by slab have the same bits as sums over whole spectra. */
 static void sums_by_slab_equal_the_whole_sum(void **state) {
     (void)state;
@@ -118,7 +188,7 @@ static void sums_by_slab_equal_the_whole_sum(void **state) {
 
 static void invalid_sizes_are_refused(void **state) {
     (void)state;
-    assert_null(gc_fft_new(gc_simd_best(), GC_FFT_MIN_POINTS / 2));
+    assert_null(gc_fft_new(gc_simd_best(), GC_FFT_MIN_ROW / 2));
     assert_null(gc_fft_new(gc_simd_best(), 0));
     assert_null(gc_fft_new(gc_simd_best(), -4));
     assert_null(gc_fft_new(gc_simd_best(), 1000));
@@ -154,6 +224,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_spectra_are_negacyclic_convolutions),
         cmocka_unit_test(the_inverse_writes_the_samples_from_first_on),
+        cmocka_unit_test(rows_are_transformed_where_they_are),
         cmocka_unit_test(sums_by_slab_equal_the_whole_sum),
         cmocka_unit_test(invalid_sizes_are_refused),
         cmocka_unit_test(the_double_precision_fft_equals_the_defining_sum),

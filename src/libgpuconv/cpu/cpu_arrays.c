@@ -1,8 +1,9 @@
 /*
  * Jobs on arrays in host memory (gpuconv_arrays.h). A job is a list of products. A product has three rows: of the
  * signal, of the response and of the output. It reads two of them, convolves them, and writes the third; in a gradient
- * one of the two is read backwards. A written row with one product is computed in its place. The products of a written
- * row with several are computed in memory of their own and summed in a fixed order, so that the sum does not depend on
+ * one of the two is read backwards. The products of a written row are divided into runs, which are rows of rows.h with
+ * several terms. A written row with one run is computed in its place. The runs of a written row with several are
+ * computed in memory of their own and summed in double precision in a fixed order, so that the sum does not depend on
  * the threads.
  */
 #include "cpu_algorithm.h"
@@ -17,8 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Floats of products that are summed at a time, about, and frames that a thread sums at a time. */
-enum { PRODUCT_FLOATS = 1 << 26, SUM_FRAMES = 4096 };
+/* Floats of runs that are summed at a time, about, and frames that a thread sums at a time. */
+enum { RUN_FLOATS = 1 << 26, SUM_FRAMES = 4096 };
+
+/* Most floats of the spectra of responses that rows share. */
+enum { SHARED_FLOATS = 1 << 23 };
+
+/* Most products of a run, whose sum is in floats, and the runs of a job from which on they have more than one. */
+enum { MOST_TERMS = 64, MANY_RUNS = 256 };
 
 typedef struct cpu_arrays {
     gpuconv_arrays base;
@@ -176,11 +183,15 @@ typedef struct work {
     const gpuconv_arrays_job *job;
     const gc_job_shape *shape;
     const gpuconv_rows *target;
-    product *product; /* sorted by target, in order */
-    int64_t *first;   /* first product of every target, and their number */
+    product *product; /* sorted by target, in order; NULL: all targets have `each` products (product_at) */
+    int64_t *first;   /* first product of every target, and their number; or NULL */
+    int64_t each;
+    int64_t most;             /* products of a run */
+    int64_t *first_run;       /* of every target, and their number */
+    gc_kept_response *shared; /* of every response, if several rows have it; or NULL */
     /* The targets that are being computed, in frames begin .. begin + width - 1: */
     int64_t from, to, begin, width;
-    float *side; /* the products of targets that have several, `width` floats each, from product first[from] on */
+    float *side; /* the runs of targets that have several, `width` floats each, from run first_run[from] on */
 } work;
 
 static int64_t count_products(const gc_job_shape *s) {
@@ -202,9 +213,21 @@ static product product_of(const gpuconv_arrays_job *job, const gc_job_shape *s, 
     return p;
 }
 
-/* Lists the products by target. Returns false without memory. */
+/* Returns the products of every target if they are as many for all and product_at finds them, else 0. */
+static int64_t products_each(const gc_job_shape *s) {
+    if (s->routes.routes)
+        return 0;
+    if (s->operation != GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+        return 1;
+    return s->rows % (s->group * s->responses) ? 0 : s->rows / s->responses;
+}
+
+/* Lists the products by target, unless product_at finds them without a list. Returns false without memory. */
 static bool sort_products(work *w) {
     const int64_t products = count_products(w->shape), targets = w->target->rows;
+    w->each = products_each(w->shape);
+    if (w->each)
+        return true;
     w->product = gc_calloc(products, sizeof *w->product);
     w->first = gc_calloc(targets + 2, sizeof *w->first);
     if (!w->product || !w->first)
@@ -225,26 +248,26 @@ static gc_array backwards(gc_array a) {
     return (gc_array){a.data ? (char *)a.data + last : NULL, a.frames, -a.step, a.type};
 }
 
-/* Returns the row of a product without its output. */
-static gc_row row_of(const gpuconv_arrays_job *job, const product *p) {
+/* Fills the operands of a product into a row, which is all zero. */
+static void set_operands(const gpuconv_arrays_job *job, const product *p, gc_row *row) {
     const cpu_responses *r = (const cpu_responses *)job->prepared;
-    gc_row row = {.gain = job->gain ? &job->gain[p->signal] : NULL, .offset = job->offset};
+    row->gain = job->gain ? &job->gain[p->signal] : NULL;
+    row->offset = job->offset;
     if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
-        row.taps = row_at(&job->signal, p->signal);
+        row->taps = row_at(&job->signal, p->signal);
     } else if (r) {
-        row.prepared = &r->kept[p->response];
-        row.taps = (gc_array){row.prepared->taps, r->base.taps, 1, GPUCONV_SAMPLE_F32};
+        row->prepared = &r->kept[p->response];
+        row->taps = (gc_array){row->prepared->taps, r->base.taps, 1, GPUCONV_SAMPLE_F32};
     } else {
-        row.taps = row_at(&job->response, p->response);
+        row->taps = row_at(&job->response, p->response);
     }
     if (job->operation == GPUCONV_ARRAYS_CONVOLVE) {
-        row.signal = row_at(&job->signal, p->signal);
+        row->signal = row_at(&job->signal, p->signal);
     } else {
-        row.signal = row_at(&job->output, p->output);
-        row.offset = row.taps.frames - 1 - job->offset;
-        row.taps = backwards(row.taps);
+        row->signal = row_at(&job->output, p->output);
+        row->offset = row->taps.frames - 1 - job->offset;
+        row->taps = backwards(row->taps);
     }
-    return row;
 }
 
 /* Sets the output of a row to a target. */
@@ -255,36 +278,75 @@ static void aim(const work *w, gc_row *row, int64_t target) {
 }
 
 /* Returns the number of products of a target. */
-static int64_t terms(const work *w, int64_t target) {
-    return w->first[target + 1] - w->first[target];
+static int64_t products_of(const work *w, int64_t target) {
+    return w->each ? w->each : w->first[target + 1] - w->first[target];
 }
 
-/* Lists the rows of the targets in `row`, which is all zero. A target with one product or none is computed where it is,
- * all of it with the first frames. Returns the number of rows. */
-static int64_t list_rows(const work *w, gc_row *row) {
-    int64_t count = 0;
-    for (int64_t t = w->from; t < w->to; t++) {
-        if (terms(w, t) < 2 && w->begin == 0) {
-            if (terms(w, t))
-                row[count] = row_of(w->job, &w->product[w->first[t]]);
-            aim(w, &row[count++], t);
-        }
-        for (int64_t i = w->first[t]; i < w->first[t + 1] && terms(w, t) > 1; i++) {
-            gc_row *r = &row[count++];
-            *r = row_of(w->job, &w->product[i]);
-            aim(w, r, t);
-            r->offset += w->begin;
-            r->output = (gc_array){w->side + (i - w->first[w->from]) * w->width,
-                                   gc_max(0, gc_min(w->width, r->output.frames - w->begin)), 1, GPUCONV_SAMPLE_F32};
-            r->cleared = gc_max(0, gc_min(w->width, r->cleared - w->begin));
-            r->accumulate = false;
-        }
+static product product_at(const work *w, int64_t target, int64_t n) {
+    const int64_t group = w->shape->group;
+    if (!w->each)
+        return w->product[w->first[target] + n];
+    if (w->shape->operation != GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+        return product_of(w->job, w->shape, target);
+    return product_of(w->job, w->shape, (n / group * w->shape->responses + target) * group + n % group);
+}
+
+/* Divides the products into runs: of one product each if the sum would be rounded to less than floats. Returns false
+ * without memory. */
+static bool make_runs(work *w) {
+    const int64_t targets = w->target->rows;
+    const bool floats = w->target->type == GPUCONV_SAMPLE_F32;
+    w->most = floats ? gc_max(1, gc_min(MOST_TERMS, count_products(w->shape) / MANY_RUNS)) : 1;
+    w->first_run = gc_calloc(targets + 1, sizeof *w->first_run);
+    for (int64_t t = 0; w->first_run && t < targets; t++)
+        w->first_run[t + 1] = w->first_run[t] + gc_max(1, gc_divide_up(products_of(w, t), w->most));
+    return w->first_run;
+}
+
+static int64_t runs_of(const work *w, int64_t target) {
+    return w->first_run[target + 1] - w->first_run[target];
+}
+
+/* Returns the target of a run: the last one whose first run is not behind it. */
+static int64_t target_of(const work *w, int64_t run) {
+    int64_t low = w->from, high = w->to;
+    if (w->first_run[high] == high)
+        return run; /* one each */
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        *(w->first_run[middle] <= run ? &low : &high) = middle;
     }
-    return count;
+    return low;
 }
 
-/* Sums some frames of the products of a target. */
-static void sum_products(void *context, int64_t index, int worker) {
+/* Makes the row of a product of run `index` from first_run[from] on. A target with one run is computed where it is, all
+ * of it with the first frames. */
+static void make_row(const void *context, int64_t index, int64_t term, gc_row *row) {
+    const work *w = context;
+    const int64_t run = w->first_run[w->from] + index, target = target_of(w, run);
+    const int64_t first = (run - w->first_run[target]) * w->most, products = products_of(w, target) - first;
+    const bool alone = runs_of(w, target) == 1;
+    if (alone && w->begin > 0)
+        return;
+    if (products > 0) {
+        const product p = product_at(w, target, first + term);
+        set_operands(w->job, &p, row);
+    }
+    row->terms = gc_min(products, w->most);
+    if (w->shared)
+        row->shared = &w->shared[target % w->shape->responses];
+    aim(w, row, target);
+    if (alone)
+        return;
+    row->offset += w->begin;
+    row->output = (gc_array){w->side + index * w->width, gc_max(0, gc_min(w->width, row->output.frames - w->begin)), 1,
+                             GPUCONV_SAMPLE_F32};
+    row->cleared = gc_max(0, gc_min(w->width, row->cleared - w->begin));
+    row->accumulate = false;
+}
+
+/* Sums some frames of the runs of a target. */
+static void sum_runs(void *context, int64_t index, int worker) {
     (void)worker;
     const work *w = context;
     const int64_t parts = gc_divide_up(w->width, SUM_FRAMES), t = w->from + index / parts;
@@ -294,10 +356,10 @@ static void sum_products(void *context, int64_t index, int worker) {
     gc_row row = {0};
     aim(w, &row, t);
     const int64_t frames = gc_min(SUM_FRAMES, gc_min(w->begin + w->width, row.cleared) - w->begin - from);
-    if (terms(w, t) < 2 || frames <= 0)
+    if (runs_of(w, t) == 1 || frames <= 0)
         return;
-    for (int64_t i = w->first[t]; i < w->first[t + 1]; i++) {
-        const float *term = w->side + (i - w->first[w->from]) * w->width + from;
+    for (int64_t i = w->first_run[t]; i < w->first_run[t + 1]; i++) {
+        const float *term = w->side + (i - w->first_run[w->from]) * w->width + from;
         for (int64_t n = 0; n < frames; n++)
             sum[n] += (double)term[n];
     }
@@ -308,41 +370,45 @@ static void sum_products(void *context, int64_t index, int worker) {
 
 /* Computes the targets from .. to - 1 in the frames that are being computed. */
 static gpuconv_status run_targets(work *w, gpuconv_error *error) {
-    int64_t most = 0;
-    for (int64_t t = w->from; t < w->to; t++)
-        most += gc_max(1, terms(w, t));
-    gc_row *row = gc_calloc(most, sizeof *row);
-    if (!row)
-        return gc_fail_memory(error, "the rows of a job");
-    const int64_t count = list_rows(w, row);
-    const gpuconv_status status = count ? gc_rows_convolve(w->rows, row, count, error) : GPUCONV_OK;
-    free(row);
+    const bool ragged = w->job->signal.lengths || w->job->response.lengths || w->job->output.lengths;
+    const gc_row_list list = {w->first_run[w->to] - w->first_run[w->from], !ragged && w->each, make_row, w};
+    const gpuconv_status status = gc_rows_convolve(w->rows, &list, error);
     if (!status && w->side)
-        gc_pool_run(w->rows->pool, sum_products, w, (w->to - w->from) * gc_divide_up(w->width, SUM_FRAMES));
+        gc_pool_run(w->rows->pool, sum_runs, w, (w->to - w->from) * gc_divide_up(w->width, SUM_FRAMES));
     return status ? status : gc_cancelled() ? gc_fail_memory(error, "the sums of a job") : GPUCONV_OK;
 }
 
-/* Computes all targets; of those that have several products as many at a time as the memory takes. */
+/* Computes all targets; of those that have several runs as many at a time as the memory takes. */
 static gpuconv_status run_work(work *w, gpuconv_error *error) {
     const int64_t targets = w->target->rows, frames = w->target->frames;
-    int64_t most = 0, fit = w->first[targets];
+    int64_t most = 0, fit = w->first_run[targets];
     for (int64_t t = 0; t < targets; t++)
-        most = gc_max(most, terms(w, t));
+        most = gc_max(most, runs_of(w, t));
     w->width = frames;
     if (most > 1) {
-        w->width = gc_min(frames, gc_max(SUM_FRAMES, PRODUCT_FLOATS / most));
-        fit = gc_min(fit, gc_max(most, PRODUCT_FLOATS / w->width));
+        w->width = gc_min(frames, gc_max(SUM_FRAMES, RUN_FLOATS / most));
+        fit = gc_min(fit, gc_max(most, RUN_FLOATS / w->width));
         if (!(w->side = gc_calloc(fit * w->width, sizeof *w->side)))
             return gc_fail_memory(error, "the products of a job");
     }
     gpuconv_status status = GPUCONV_OK;
     for (w->begin = 0; w->begin < frames && !status; w->begin += w->width)
         for (w->to = 0; w->to < targets && !status;) {
-            for (w->from = w->to; w->to < targets && w->first[w->to + 1] - w->first[w->from] <= fit;)
+            for (w->from = w->to; w->to < targets && w->first_run[w->to + 1] - w->first_run[w->from] <= fit;)
                 w->to++;
             status = run_targets(w, error);
         }
     return status;
+}
+
+/* Makes places for the spectra of responses that are met again and again, up to SHARED_FLOATS. Without memory the rows
+ * do without. */
+static void share_responses(work *w) {
+    const gc_job_shape *s = w->shape;
+    const int64_t floats = s->responses * gc_power_of_two(s->signal_frames + s->output_frames + s->taps);
+    if (w->each == 1 && s->group == 1 && s->responses > 1 && s->rows >= 3 * s->responses && !w->job->prepared &&
+        floats <= SHARED_FLOATS)
+        w->shared = gc_calloc(s->responses, sizeof *w->shared);
 }
 
 static gpuconv_status workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
@@ -365,10 +431,17 @@ static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
         status = gc_job_check_pointers(job, error);
     if (status)
         return status;
-    status = sort_products(&w) ? run_work(&w, error) : gc_fail_memory(error, "the products of a job");
+    const bool sorted = sort_products(&w) && make_runs(&w);
+    if (sorted)
+        share_responses(&w);
+    status = sorted ? run_work(&w, error) : gc_fail_memory(error, "the products of a job");
+    for (int64_t i = 0; w.shared && i < shape.responses; i++)
+        gc_kept_response_free_spectra(&w.shared[i]);
     gc_rows_forget(w.rows);
+    free(w.shared);
     free(w.product);
     free(w.first);
+    free(w.first_run);
     free(w.side);
     return status;
 }
@@ -378,10 +451,11 @@ static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_jo
     const char *const names[] = {[GC_ROW_ZERO] = "none",
                                  [GC_ROW_DIRECT] = gc_cpu_direct.row.name,
                                  [GC_ROW_OVERLAP_SAVE] = gc_cpu_overlap_save.row.name,
-                                 [GC_ROW_SUM] = gc_cpu_partitioned.row.name};
+                                 [GC_ROW_SUM] = gc_cpu_partitioned.row.name,
+                                 [GC_ROW_WHOLE] = gc_cpu_overlap_save.row.name};
     gpuconv_arrays_job longest = *job; /* without lengths and memory, which a plan does not read */
     gpuconv_rows *all[] = {&longest.signal, &longest.response, &longest.output};
-    gc_row_choice last = {0};
+    gc_row last = {0};
     gc_job_shape shape;
     gpuconv_status status = gc_job_check(arrays, job, &shape, error);
     if (status)
@@ -390,7 +464,8 @@ static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_jo
         *all[i] = (gpuconv_rows){.rows = all[i]->rows, .frames = all[i]->frames, .step = 1};
     longest.gain = NULL;
     const product p = product_of(&longest, &shape, 0);
-    gc_row row = row_of(&longest, &p);
+    gc_row row = {0};
+    set_operands(&longest, &p, &row);
     row.output.frames = gc_job_written(&longest)->frames;
     status = gc_row_plan(&((const cpu_arrays *)arrays)->rows.costs, &row, &last, error);
     if (!status)

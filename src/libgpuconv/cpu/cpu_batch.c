@@ -111,28 +111,39 @@ static bool place(gc_batch_slot *slot, const gc_batch_item *item) {
     return true;
 }
 
+/* An item that is being convolved. */
+typedef struct convolution {
+    const gc_batch_slot *slot;
+    const gc_batch_item *item;
+} convolution;
+
+/* Makes the row of a route. */
+static void make_row(const void *context, int64_t index, int64_t term, gc_row *row) {
+    (void)term;
+    const convolution *c = context;
+    const gc_batch_item *item = c->item;
+    const gpuconv_ir *ir = item->ir;
+    const gc_route *route = &ir->route[index];
+    *row =
+        (gc_row){.signal = {c->slot->input.row[route->input], item->frames, 1, GPUCONV_SAMPLE_F32},
+                 .taps = {(float *)item->planes + route->plane * ir->frames, ir->frames, 1, GPUCONV_SAMPLE_F32},
+                 .output = {c->slot->output.row[route->output], item->frames + ir->frames - 1, 1, GPUCONV_SAMPLE_F32},
+                 .schedule = item->choice.schedule};
+}
+
 /* Convolves the channels of one item as rows. */
 static gpuconv_status convolve(gc_batch_slot *slot, gc_batch_item *item, gpuconv_error *error) {
     const gpuconv_ir *ir = item->ir;
     const int64_t total = item->frames + ir->frames - 1;
+    const convolution c = {slot, item};
     gc_pcm_overs overs = {0};
-    gc_row *row = gc_calloc(ir->routes, sizeof *row);
-    gpuconv_status status = row && place(slot, item) ? GPUCONV_OK : gc_fail_memory(error, "a batch slot");
-    for (int r = 0; r < ir->routes && !status; r++) {
-        const gc_route *route = &ir->route[r];
-        row[r] =
-            (gc_row){.signal = {slot->input.row[route->input], item->frames, 1, GPUCONV_SAMPLE_F32},
-                     .taps = {(float *)item->planes + route->plane * ir->frames, ir->frames, 1, GPUCONV_SAMPLE_F32},
-                     .output = {slot->output.row[route->output], total, 1, GPUCONV_SAMPLE_F32},
-                     .schedule = item->choice.schedule};
-    }
+    gpuconv_status status = place(slot, item) ? GPUCONV_OK : gc_fail_memory(error, "a batch slot");
     if (!status)
-        status = gc_rows_convolve(&slot->rows, row, ir->routes, error);
+        status = gc_rows_convolve(&slot->rows, &(gc_row_list){ir->routes, true, make_row, &c}, error);
     if (!status && !item->out.row)
         gc_pcm_pack(gc_simd_best(), item->out.format, (const float *const *)slot->output.row, 0, item->out.channels,
                     total, (char *)slot->out + item->out.at, &overs);
     item->clipped = overs.clipped;
-    free(row);
     return status;
 }
 

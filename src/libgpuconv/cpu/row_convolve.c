@@ -1,7 +1,7 @@
 /*
- * One row on one thread. Blocks of a contiguous signal are transformed where they are, and blocks of a contiguous
- * output are written where they belong; only the blocks at the ends, and arrays with another step, go through scratch
- * memory.
+ * One row on one thread, or several short ones at a time. Blocks of a contiguous signal are transformed where they are,
+ * and blocks of a contiguous output are written where they belong; only the blocks at the ends, and arrays with another
+ * step, go through scratch memory.
  */
 #include "rows.h"
 
@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { LINE = 16 }; /* floats of a cache line */
 
 void gc_row_scratch_free(gc_row_scratch *scratch) {
     free(scratch->block);
@@ -47,6 +49,9 @@ static void load(const gc_array *from, int64_t at, int64_t count, float *to) {
     const uint16_t *halves = (const uint16_t *)from->data + at * step;
     if (from->type == GPUCONV_SAMPLE_F32 && step == 1)
         memcpy(to, floats, (size_t)count * sizeof *to);
+    else if (from->type == GPUCONV_SAMPLE_F32 && step == -1) /* a loop that the compiler vectorises */
+        for (int64_t i = 0; i < count; i++)
+            to[i] = floats[-i];
     else if (from->type == GPUCONV_SAMPLE_F32)
         for (int64_t i = 0; i < count; i++)
             to[i] = floats[i * step];
@@ -80,6 +85,15 @@ static const float *frames_at(const gc_array *from, int64_t at, int64_t count, f
     return block;
 }
 
+/* Fetches an array of adjacent floats into the cache. */
+static void prefetch(const gc_array *a) {
+    const float *first = (const float *)a->data - (a->step < 0 ? a->frames - 1 : 0);
+    if (a->type != GPUCONV_SAMPLE_F32 || llabs(a->step) != 1)
+        return;
+    for (int64_t n = 0; n < a->frames; n += LINE)
+        __builtin_prefetch(first + n);
+}
+
 /* Returns whether the output takes the samples as they are computed. */
 static bool plain_output(const gc_row *row) {
     return in_place(&row->output) && !row->accumulate && !row->gain;
@@ -105,48 +119,77 @@ void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *
                 gc_bfloat_of_float(gain * from[i] + (row->accumulate ? gc_bfloat_to_float(halves[i * step]) : 0));
 }
 
-/* Transforms `count` taps from `first` on, scaled for the inverse transform. */
-static void transform_taps(const gc_fft *fft, const gc_row *row, int64_t first, int64_t count, float *block,
-                           float *spectrum) {
-    const int64_t points = row->schedule.transform;
-    const float scale = 2 / (float)points;
-    gc_row_gather(&row->taps, first, count, block);
-    for (int64_t k = 0; k < count; k++)
-        block[k] *= scale;
-    memset(block + count, 0, (size_t)(points - count) * sizeof *block);
-    gc_fft_forward(fft, block, spectrum);
+/* Returns the factor of the taps for the inverse transform: a power of two. */
+static float scale_of(const gc_row *row) {
+    return 2 / (float)row->schedule.transform;
 }
 
-/* Returns the spectrum of a prepared response, by way of `block`. Returns NULL without memory. */
-static const float *prepared_spectrum(const gc_fft *fft, const gc_row *row, float *block) {
+/* Transforms `count` taps from `first` on, by way of `block` if they are not where they can be read. */
+static void transform_taps(const gc_fft *fft, const gc_row *row, int64_t first, int64_t count, float *block,
+                           float *spectrum) {
+    const float *const taps[] = {frames_at(&row->taps, first, count, block)};
+    gc_fft_forward_rows(fft, taps, count, scale_of(row), spectrum);
+}
+
+static bool same_array(const gc_array *a, const gc_array *b) {
+    return a->data == b->data && a->frames == b->frames && a->step == b->step && a->type == b->type;
+}
+
+/* Transforms the taps of `count` rows by way of `block`; in the place of missing ones the last one again. */
+static void transform_rows(const gc_fft *fft, const gc_row *row, int count, int together, float *block,
+                           float *spectrum) {
+    const int64_t frames = row->taps.frames;
+    const float *taps[GC_FFT_MAX_ROWS] = {frames_at(&row->taps, 0, frames, block)};
+    for (int r = 1; r < together; r++) {
+        const bool again = r >= count || same_array(&row[r].taps, &row[r - 1].taps);
+        taps[r] = again ? taps[r - 1] : frames_at(&row[r].taps, 0, frames, block + r * frames);
+    }
+    gc_fft_forward_rows(fft, taps, frames, scale_of(row), spectrum);
+}
+
+/* Returns the kept spectrum of `together` rows, by way of `block`. Returns NULL without memory. */
+static const float *kept_spectrum(const gc_fft *fft, const gc_row *row, int together, float *block) {
     _Atomic(float *) *place = &row->prepared->spectrum[row->taps.step < 0][gc_row_log2(row->schedule.transform)];
     float *kept = atomic_load_explicit(place, memory_order_acquire);
     float *made = kept ? NULL : gc_calloc(gc_fft_floats(fft), sizeof *made);
     if (!made)
         return kept;
-    transform_taps(fft, row, 0, row->taps.frames, block, made);
+    transform_rows(fft, row, together, together, block, made);
     if (atomic_compare_exchange_strong(place, &kept, made))
         return made;
     free(made); /* another thread was first */
     return kept;
 }
 
-const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *s, const gc_row *row) {
-    const int size = gc_row_log2(row->schedule.transform);
-    float *block = reserve(&s->block, &s->block_floats, row->schedule.transform);
-    if (block && row->prepared)
-        return prepared_spectrum(rows->fft[size], row, block);
-    const gc_array *taps = &row->taps, *kept = &s->kept;
+/* Returns whether the spectra of the rows are kept: of one row, or of rows with successive responses. */
+static bool is_kept(const gc_row *row, int count, int together) {
+    for (int r = 0; r < together; r++)
+        if (r >= count || !row[r].prepared || row[r].prepared != row[0].prepared + r)
+            return false;
+    return true;
+}
+
+const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count) {
+    const int64_t points = row->schedule.transform;
+    const int size = gc_row_log2(points);
+    const gc_fft *fft = rows->fft[size];
+    const int together = row->method == GC_ROW_WHOLE ? gc_fft_rows(fft) : 1;
+    float *block = reserve(&s->block, &s->block_floats, together * points);
     float **spectrum = &s->spectra[size].response;
-    if (kept->data == taps->data && kept->frames == taps->frames && kept->step == taps->step &&
-        kept->type == taps->type && s->kept_transform == row->schedule.transform)
+    if (block && is_kept(row, count, together))
+        return kept_spectrum(fft, row, together, block);
+    bool same = s->kept[0].data && s->kept_transform == points;
+    for (int r = 0; r < together && same; r++)
+        same = same_array(&s->kept[r], &row[gc_min(r, count - 1)].taps);
+    if (same)
         return *spectrum;
-    s->kept.data = NULL;
-    if (!block || !reserve_spectrum(rows->fft[size], spectrum))
+    s->kept[0].data = NULL;
+    if (!block || !reserve_spectrum(fft, spectrum))
         return NULL;
-    transform_taps(rows->fft[size], row, 0, taps->frames, block, *spectrum);
-    s->kept = *taps;
-    s->kept_transform = row->schedule.transform;
+    transform_rows(fft, row, count, together, block, *spectrum);
+    for (int r = 0; r < together; r++)
+        s->kept[r] = row[gc_min(r, count - 1)].taps;
+    s->kept_transform = points;
     return *spectrum;
 }
 
@@ -212,7 +255,7 @@ static bool convolve_sum(const gc_fft *fft, gc_row_scratch *s, const gc_row *row
     float *block = reserve(&s->block, &s->block_floats, p->transform);
     float *work = reserve_spectrum(fft, &spectra->work), *taps = reserve_spectrum(fft, &spectra->response);
     float *sum = reserve_spectrum(fft, &spectra->sum);
-    s->kept.data = NULL;
+    s->kept[0].data = NULL;
     if (!block || !work || !taps || !sum)
         return false;
     memset(sum, 0, (size_t)floats * sizeof *sum);
@@ -245,7 +288,98 @@ static void write_zeros(const gc_row *row) {
             ((uint16_t *)row->output.data)[i * step] = 0;
 }
 
+bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count) {
+    const int64_t points = row->schedule.transform, frames = row->signal.frames, begin = row->begin, end = row->end;
+    const gc_fft *fft = rows->fft[gc_row_log2(points)];
+    const int together = gc_fft_rows(fft);
+    const float *spectrum = gc_row_spectrum(rows, s, row, count), *signal[GC_FFT_MAX_ROWS];
+    float *block = reserve(&s->block, &s->block_floats, together * points), *output[GC_FFT_MAX_ROWS];
+    float *other = reserve(&s->output, &s->output_floats, together * points);
+    float *work = reserve_spectrum(fft, &s->spectra[gc_row_log2(points)].work);
+    if (!spectrum || !block || !other || !work)
+        return false;
+    for (int r = 0; r < together; r++) { /* in the place of missing rows the last one again */
+        const gc_row *one = &row[gc_min(r, count - 1)];
+        signal[r] = r < count ? frames_at(&one->signal, 0, frames, block + r * points) : signal[count - 1];
+        output[r] = r >= count          ? output[count - 1]
+                    : plain_output(one) ? (float *)one->output.data + (begin - one->offset)
+                                        : other + r * points;
+    }
+    for (int r = 0; r < count; r++)
+        for (int64_t n = 0; n < end - begin; n += LINE)
+            __builtin_prefetch(output[r] + n, 1);
+    gc_fft_forward_rows(fft, signal, frames, 1, work);
+    gc_fft_inverse_rows(fft, work, spectrum, work, output, begin, end);
+    for (int r = 0; r < count; r++) {
+        if (!row[r].accumulate)
+            write_zeros(&row[r]);
+        if (!plain_output(&row[r]))
+            gc_row_write(&row[r], begin - row[r].offset, end - begin, output[r]);
+    }
+    return true;
+}
+
+bool gc_row_add_terms(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count, bool begin) {
+    const int64_t points = row->schedule.transform, frames = row->signal.frames, taps = row->taps.frames;
+    const gc_fft *fft = rows->fft[gc_row_log2(points)];
+    const int64_t floats = gc_fft_floats(fft);
+    const int together = gc_fft_rows(fft);
+    gc_row_spectra *spectra = &s->spectra[gc_row_log2(points)];
+    float *block = reserve(&s->block, &s->block_floats, together * points);
+    float *scaled = reserve(&s->output, &s->output_floats, together * points);
+    float *work = reserve_spectrum(fft, &spectra->work), *response = reserve_spectrum(fft, &spectra->response);
+    float *sum = reserve_spectrum(fft, &spectra->sum);
+    const float *signal[GC_FFT_MAX_ROWS], *h[GC_FFT_MAX_ROWS];
+    s->kept[0].data = NULL;
+    if (!block || !scaled || !work || !response || !sum)
+        return false;
+    for (int r = 0; r < count && together > 1; r++) { /* short rows, far from each other in the memory */
+        prefetch(&row[r].signal);
+        prefetch(&row[r].taps);
+    }
+    for (int r = 0; r < together; r++) { /* in the place of missing terms the last one without its taps */
+        const gc_row *one = &row[gc_min(r, count - 1)];
+        float *copy = scaled + r * points;
+        signal[r] = r < count ? frames_at(&one->signal, 0, frames, block + r * points) : signal[count - 1];
+        h[r] = r < count ? frames_at(&one->taps, 0, taps, copy) : copy;
+        for (int64_t k = 0; k < taps && (r >= count || one->gain); k++)
+            copy[k] = r < count ? *one->gain * h[r][k] : 0;
+        h[r] = r >= count || one->gain ? copy : h[r];
+    }
+    gc_fft_forward_rows(fft, signal, frames, 1, work);
+    gc_fft_forward_rows(fft, h, taps, scale_of(row), response);
+    const float *const x[] = {work}, *const y[] = {response};
+    gc_fft_multiply_sum(fft, begin ? sum : work, x, y, 1, floats);
+    for (int64_t k = 0; k < floats && !begin; k++)
+        sum[k] += work[k];
+    return true;
+}
+
+bool gc_row_write_terms(const gc_rows *rows, gc_row_scratch *s, const gc_row *row) {
+    const int64_t points = row->schedule.transform, frames = row->end - row->begin;
+    const gc_fft *fft = rows->fft[gc_row_log2(points)];
+    const int together = gc_fft_rows(fft);
+    float *sum = s->spectra[gc_row_log2(points)].sum, *output[GC_FFT_MAX_ROWS];
+    float *block = reserve(&s->output, &s->output_floats, together * points);
+    gc_row whole = *row; /* the gains are in the taps */
+    whole.gain = NULL;
+    if (!block)
+        return false;
+    for (int r = 0; r < together; r++)
+        output[r] = block + r * points;
+    gc_fft_inverse_rows(fft, sum, NULL, sum, output, row->begin, row->end);
+    for (int r = 1; r < together; r++)
+        for (int64_t n = 0; n < frames; n++)
+            block[n] += output[r][n];
+    if (!row->accumulate)
+        write_zeros(row);
+    gc_row_write(&whole, row->begin - row->offset, frames, block);
+    return true;
+}
+
 bool gc_row_convolve(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int64_t first_block, int64_t blocks) {
+    if (row->method == GC_ROW_WHOLE)
+        return gc_row_convolve_whole(rows, s, row, 1);
     if (first_block == row->first_block && !row->accumulate)
         write_zeros(row);
     if (row->method == GC_ROW_ZERO)
@@ -255,6 +389,6 @@ bool gc_row_convolve(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, 
     const gc_fft *fft = rows->fft[gc_row_log2(row->schedule.transform)];
     if (row->method == GC_ROW_SUM)
         return convolve_sum(fft, s, row);
-    const float *spectrum = gc_row_spectrum(rows, s, row);
+    const float *spectrum = gc_row_spectrum(rows, s, row, 1);
     return spectrum && convolve_overlap_save(fft, s, row, spectrum, first_block, blocks);
 }

@@ -1,8 +1,9 @@
 /*
  * Rows on threads: their division into jobs.
  *
- * A row of little work is one job, which transforms the response in the worker's scratch memory. A row of much work is
- * divided into several jobs; its response is transformed before, in a loop of its own. The division changes no sample.
+ * Rows of little work are one job as long as they follow one another: it makes and plans them one by one, and
+ * transforms their responses in the worker's scratch memory. A row of much work is divided into several jobs; its
+ * response is transformed before, in a loop of its own. The division changes no sample.
  */
 #include "rows.h"
 
@@ -12,11 +13,13 @@
 #include "libgpuconv/core/processor.h"
 #include "libgpuconv/core/subnormal.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Jobs per thread that balance the load; a batch of less work than waking a thread takes stays on the calling one. */
 enum { JOBS_PER_THREAD = 6 };
-static const double wake_seconds = 60e-6;
+static const double wake_seconds = 30e-6;
 
 bool gc_rows_init(gc_rows *r, int threads) {
     char name[128];
@@ -39,107 +42,198 @@ void gc_rows_free(gc_rows *r) {
 
 void gc_rows_forget(gc_rows *r) {
     for (int i = 0; i < r->threads; i++)
-        r->scratch[i].kept.data = NULL;
+        r->scratch[i].kept[0].data = NULL;
 }
 
-/* Some blocks of one row. */
+/* Some blocks of a row that is divided, or some rows. */
 typedef struct job {
-    gc_row *row;
-    int64_t first_block, blocks;
+    const gc_row *divided; /* NULL: rows */
+    int64_t first, count;
 } job;
 
 /* Rows that are being convolved. */
 typedef struct batch {
     gc_rows *rows;
-    gc_row *row;
-    int64_t count;
+    const gc_row_list *list;
     double seconds; /* sum of the predicted times */
+    double limit;   /* of the time of a job, about */
     job *jobs;
     int64_t job_count;
-    int64_t *first; /* numbers of the rows whose response is transformed before the jobs */
-    int64_t first_count;
+    gc_row *divided;
+    int64_t divided_count;
     _Atomic bool failed; /* memory is exhausted */
 } batch;
 
 static void free_batch(batch *b) {
-    for (int64_t i = 0; i < b->first_count; i++) {
-        gc_kept_response *kept = b->row[b->first[i]].prepared;
-        if (kept->taps)
+    for (int64_t i = 0; i < b->divided_count; i++) {
+        gc_kept_response *kept = b->divided[i].prepared;
+        if (!kept || kept->taps)
             continue;
         gc_kept_response_free_spectra(kept);
         free(kept);
     }
-    free(b->first);
+    free(b->divided);
     free(b->jobs);
 }
 
-/* Plans all rows and creates their FFT plans. */
+/* Makes and plans a term of a row of the list; *last as for gc_row_plan. */
+static gpuconv_status plan_row(const batch *b, int64_t index, int64_t term, gc_row *row, gc_row *last,
+                               gpuconv_error *error) {
+    memset(row, 0, sizeof *row);
+    b->list->make(b->list->context, index, term, row);
+    const gpuconv_status status = gc_row_plan(&b->rows->costs, row, last, error);
+    if (!row->prepared)
+        row->prepared = row->shared;
+    return status;
+}
+
+/* Returns the predicted seconds of a row from those of a term. */
+static double seconds_of(const gc_row *row) {
+    return row->seconds * (double)gc_max(1, row->terms);
+}
+
+/* Plans all rows and their terms, the first ones if they are alike, and creates their FFT plans. */
 static gpuconv_status plan_rows(batch *b, gpuconv_error *error) {
-    for (gc_row *row = b->row; row < b->row + b->count; row++) {
-        const gpuconv_status status = gc_row_plan(&b->rows->costs, row, &b->rows->last, error);
+    const int64_t planned = b->list->alike ? gc_min(1, b->list->count) : b->list->count;
+    for (int64_t i = 0, term = 0; i < planned; term++) {
+        gc_row row;
+        const gpuconv_status status = plan_row(b, i, term, &row, &b->rows->last, error);
         if (status)
             return status;
-        b->seconds += row->seconds;
-        if (row->method < GC_ROW_OVERLAP_SAVE)
+        b->seconds += b->list->alike ? seconds_of(&row) * (double)b->list->count : row.seconds;
+        if (b->list->alike || term + 1 >= row.terms) {
+            i++;
+            term = -1;
+        }
+        if (row.method < GC_ROW_OVERLAP_SAVE)
             continue;
-        gc_fft **fft = &b->rows->fft[gc_row_log2(row->schedule.transform)];
-        if (!*fft && !(*fft = gc_fft_new(gc_simd_best(), row->schedule.transform)))
+        gc_fft **fft = &b->rows->fft[gc_row_log2(row.schedule.transform)];
+        if (!*fft && !(*fft = gc_fft_new(gc_simd_best(), row.schedule.transform)))
             return gc_fail_memory(error, "the tables of a transform");
     }
     return GPUCONV_OK;
 }
 
+/* Returns the rows that are transformed together with a row of the method WHOLE. */
+static int rows_together(const batch *b, const gc_row *row) {
+    return gc_fft_rows(b->rows->fft[gc_row_log2(row->schedule.transform)]);
+}
+
 /* Returns the number of jobs that a row is divided into. */
 static int64_t parts_of(const gc_row *row, double limit) {
-    if (row->method == GC_ROW_ZERO || row->method == GC_ROW_SUM || !(row->seconds > limit))
-        return 1;
-    return gc_min(row->blocks, (int64_t)(row->seconds / limit) + 1);
+    return row->seconds > limit && row->terms < 2 ? gc_min(row->blocks, (int64_t)(row->seconds / limit) + 1) : 1;
 }
 
-/* Lists a row to be transformed before the jobs, unless the one before has the same transform. */
-static bool add_first(batch *b, gc_row *row) {
-    const gc_row *last = b->first_count ? &b->row[b->first[b->first_count - 1]] : NULL;
-    if (row->prepared && last && last->prepared == row->prepared && last->schedule.transform == row->schedule.transform)
-        return true;
-    if (!row->prepared && !(row->prepared = gc_calloc(1, sizeof *row->prepared)))
-        return false;
-    b->first[b->first_count++] = row - b->row;
-    return true;
+/* Divides a row into jobs. Returns false without memory. */
+static bool divide(batch *b, const gc_row *row, int64_t parts) {
+    gc_row *divided = &b->divided[b->divided_count++];
+    *divided = *row;
+    for (int64_t k = 0; k < parts; k++) {
+        const int64_t first = row->blocks * k / parts, next = row->blocks * (k + 1) / parts;
+        b->jobs[b->job_count++] = (job){divided, row->first_block + first, next - first};
+    }
+    return row->method != GC_ROW_OVERLAP_SAVE || row->prepared ||
+           (divided->prepared = gc_calloc(1, sizeof *divided->prepared));
 }
 
+/* Every job but the last of a list, and but those before divided rows, takes the limit or longer; a divided row takes
+ * it at least: this bounds the arrays. */
 static bool make_jobs(batch *b) {
-    const int threads = b->rows->threads;
-    const double limit =
-        threads > 1 && b->seconds > wake_seconds ? b->seconds / (threads * JOBS_PER_THREAD) : b->seconds;
-    int64_t jobs = 0;
-    for (int64_t i = 0; i < b->count; i++)
-        jobs += parts_of(&b->row[i], limit);
-    b->jobs = gc_calloc(jobs, sizeof *b->jobs);
-    b->first = gc_calloc(b->count, sizeof *b->first);
-    if (!b->jobs || !b->first)
+    const int64_t most = b->rows->threads * JOBS_PER_THREAD + 1;
+    const bool shared = b->rows->threads > 1 && b->seconds > wake_seconds;
+    gc_row row, last = b->rows->last;
+    job run = {0};
+    double seconds = 0;
+    b->limit = shared ? b->seconds / (double)(most - 1) : HUGE_VAL;
+    b->jobs = gc_calloc(4 * most, sizeof *b->jobs);
+    b->divided = gc_calloc(most, sizeof *b->divided);
+    if (!b->jobs || !b->divided)
         return false;
-    for (gc_row *row = b->row; row < b->row + b->count; row++) {
-        const int64_t parts = parts_of(row, limit);
-        for (int64_t k = 0; k < parts; k++) {
-            const int64_t first = row->blocks * k / parts, next = row->blocks * (k + 1) / parts;
-            b->jobs[b->job_count++] = (job){row, row->first_block + first, next - first};
-        }
-        if (row->method == GC_ROW_OVERLAP_SAVE && (parts > 1 || row->prepared) && !add_first(b, row))
+    for (int64_t i = 0; i < b->list->count; i++) {
+        if ((i == 0 || !b->list->alike) && plan_row(b, i, 0, &row, &last, NULL))
             return false;
+        const int64_t parts = parts_of(&row, b->limit);
+        if (parts == 1) {
+            run.count++;
+            seconds += seconds_of(&row);
+        } else if (plan_row(b, i, 0, &row, &last, NULL) || !divide(b, &row, parts)) {
+            return false;
+        }
+        const bool together = row.method != GC_ROW_WHOLE || run.count % rows_together(b, &row) == 0;
+        if (run.count && (parts > 1 || (seconds >= b->limit && together) || i + 1 == b->list->count)) {
+            b->jobs[b->job_count++] = run;
+            run.count = 0;
+            seconds = 0;
+        }
+        if (!run.count)
+            run.first = i + 1;
     }
     return true;
 }
 
 static void transform_response(void *context, int64_t index, int worker) {
     batch *b = context;
-    if (!b->failed && !gc_row_spectrum(b->rows, &b->rows->scratch[worker], &b->row[b->first[index]]))
+    const gc_row *row = &b->divided[index];
+    if (row->method == GC_ROW_OVERLAP_SAVE && !b->failed &&
+        !gc_row_spectrum(b->rows, &b->rows->scratch[worker], row, 1))
         b->failed = true;
+}
+
+/* Convolves the terms of a row, of which *row is the first, and adds them up: as spectra if they have one transform of
+ * the whole convolution, which is then transformed back once. Returns false without memory. */
+static bool convolve_terms(const batch *b, int64_t index, const gc_row *row, gc_row *last, gc_row_scratch *scratch) {
+    const bool spectra = b->list->alike && row->method == GC_ROW_WHOLE;
+    const int together = spectra ? rows_together(b, row) : 1;
+    gc_row group[GC_FFT_MAX_ROWS] = {*row};
+    for (int64_t term = 0; term < row->terms && !gc_cancelled(); term++) {
+        const int64_t grouped = term % together;
+        gc_row *next = &group[grouped];
+        if (term > 0 && plan_row(b, index, term, next, last, NULL))
+            return false;
+        next->accumulate |= term > 0;
+        if (!spectra && !gc_row_convolve(b->rows, scratch, next, next->first_block, next->blocks))
+            return false;
+        if (spectra && (grouped + 1 == together || term + 1 == row->terms) &&
+            !gc_row_add_terms(b->rows, scratch, group, (int)grouped + 1, term < together))
+            return false;
+    }
+    return !spectra || gc_row_write_terms(b->rows, scratch, row);
+}
+
+/* Convolves rows, those of one short transform together. Returns false without memory. */
+static bool convolve_rows(const batch *b, int64_t first, int64_t count, gc_row_scratch *scratch) {
+    gc_row group[GC_FFT_MAX_ROWS], last = b->rows->last;
+    int grouped = 0;
+    for (int64_t i = first; i < first + count && !gc_cancelled(); i++) {
+        gc_row *row = &group[grouped];
+        if (plan_row(b, i, 0, row, &last, NULL))
+            return false;
+        const bool sum = row->terms > 1, whole = row->method == GC_ROW_WHOLE && !sum;
+        if (grouped && (sum || !gc_row_same_lengths(row, &group[0]))) {
+            if (!gc_row_convolve_whole(b->rows, scratch, group, grouped))
+                return false;
+            group[0] = *row;
+            grouped = 0;
+        }
+        if (!whole && !(sum ? convolve_terms(b, i, &group[0], &last, scratch)
+                            : gc_row_convolve(b->rows, scratch, &group[0], group[0].first_block, group[0].blocks)))
+            return false;
+        grouped += whole;
+        if (grouped && (i + 1 == first + count || grouped == rows_together(b, &group[0]))) {
+            if (!gc_row_convolve_whole(b->rows, scratch, group, grouped))
+                return false;
+            grouped = 0;
+        }
+    }
+    return true;
 }
 
 static void convolve_job(void *context, int64_t index, int worker) {
     batch *b = context;
+    gc_row_scratch *scratch = &b->rows->scratch[worker];
     const job *j = &b->jobs[index];
-    if (!b->failed && !gc_row_convolve(b->rows, &b->rows->scratch[worker], j->row, j->first_block, j->blocks))
+    if (!b->failed && !(j->divided ? gc_row_convolve(b->rows, scratch, j->divided, j->first, j->count)
+                                   : convolve_rows(b, j->first, j->count, scratch)))
         b->failed = true;
 }
 
@@ -152,14 +246,14 @@ static void run(batch *b, void (*work)(void *, int64_t, int), int64_t count) {
             work(b, i, 0);
 }
 
-gpuconv_status gc_rows_convolve(gc_rows *rows, gc_row *row, int64_t count, gpuconv_error *error) {
-    batch b = {.rows = rows, .row = row, .count = count};
+gpuconv_status gc_rows_convolve(gc_rows *rows, const gc_row_list *list, gpuconv_error *error) {
+    batch b = {.rows = rows, .list = list};
     gpuconv_status status = plan_rows(&b, error);
     if (!status && !make_jobs(&b))
         status = gc_fail_memory(error, "the jobs of a batch");
     if (!status) {
         const uint64_t mode = gc_save_and_flush_subnormals();
-        run(&b, transform_response, b.first_count);
+        run(&b, transform_response, b.divided_count);
         run(&b, convolve_job, b.job_count);
         gc_restore_subnormals(mode);
         if (b.failed || gc_cancelled())

@@ -22,8 +22,9 @@ typedef struct gc_array {
 
 /* A response whose transforms are kept. */
 typedef struct gc_kept_response {
-    float *taps; /* NULL: of a row that is divided, during one call */
-    /* Of the taps, and of the taps backwards; by log2 of the points; computed on first use. */
+    float *taps; /* NULL: kept during one call */
+    /* Of the taps, and of the taps backwards; by log2 of the points; computed on first use. A transform of several rows
+     * has those of the responses that follow this one in the array, too. */
     _Atomic(float *) spectrum[2][GC_FFT_MAX_LOG2 + 1];
 } gc_kept_response;
 
@@ -31,20 +32,26 @@ typedef enum gc_row_method {
     GC_ROW_ZERO = 0,     /* no frame of the convolution is in the output */
     GC_ROW_DIRECT,       /* sums in the time domain */
     GC_ROW_OVERLAP_SAVE, /* one transform longer than the response; blocks of the signal */
-    GC_ROW_SUM           /* few output frames: one block, the sum over partitions of both operands */
+    GC_ROW_SUM,          /* few output frames: one block, the sum over partitions of both operands */
+    GC_ROW_WHOLE         /* one transform as long as the convolution; several rows at a time */
 } gc_row_method;
+
+/* Frames of the longest convolution that is computed by one transform. */
+enum { GC_ROW_WHOLE_FRAMES = 1 << 13 };
 
 /* y[n] = gain * sum over k of h[k] x[n + offset - k], zeros outside x and h.
  *
  * Block b has the frames b * hop .. b * hop + hop - 1 of the full convolution (SUM: from `begin` on) and reads
- * gc_schedule_overlap frames more of the signal. */
+ * gc_schedule_overlap frames more of the signal. WHOLE has one block, of the whole convolution. */
 typedef struct gc_row {
     gc_array signal, taps, output; /* x, h, y; a plan exchanges x and h if h is longer */
     gc_kept_response *prepared;    /* the transforms of `taps`, which is its taps, with step -1 backwards; or NULL */
+    gc_kept_response *shared;      /* the same during one call, for which it is not planned otherwise; or NULL */
     int64_t offset;                /* frame of the full convolution that is output frame 0 */
     int64_t cleared;               /* frames of which those behind output.frames become zero */
     bool accumulate;               /* adds to the output, and clears nothing */
     const float *gain;             /* NULL: 1 */
+    int64_t terms;                 /* convolutions that are added up to the output, of which this is one; 0: 1 */
     gc_schedule schedule;          /* direct or overlap-save; no taps: the plan chooses it, and the order of x and h */
 
     /* Set by gc_row_plan: */
@@ -54,11 +61,15 @@ typedef struct gc_row {
     double seconds;              /* predicted, on one thread */
 } gc_row;
 
-/* The last schedule that was chosen, and the frames of the longer operand. */
-typedef struct gc_row_choice {
-    int64_t frames;
-    gc_schedule schedule;
-} gc_row_choice;
+/* Rows to convolve, which are made when they are needed. */
+typedef struct gc_row_list {
+    int64_t count;
+    bool alike; /* the rows and their terms differ in their data only, not in lengths, types or steps */
+
+    /* Fills *row, which is all zero: term 0 .. row->terms - 1 of row `index`. Called by several threads. */
+    void (*make)(const void *context, int64_t index, int64_t term, gc_row *row);
+    const void *context;
+} gc_row_list;
 
 /* Spectra of one size. */
 typedef struct gc_row_spectra {
@@ -70,7 +81,8 @@ typedef struct gc_row_scratch {
     float *block, *output, *taps; /* samples */
     int64_t block_floats, output_floats, taps_floats;
     gc_row_spectra spectra[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points: the gaps of a spectrum must stay zero */
-    gc_array kept;                               /* the taps that the last response's spectrum is of; data NULL: none */
+    /* The taps that the last spectrum of responses is of; data NULL: none. */
+    gc_array kept[GC_FFT_MAX_ROWS];
     int64_t kept_transform;
 } gc_row_scratch;
 
@@ -79,7 +91,7 @@ typedef struct gc_rows {
     int threads;
     gc_pool *pool;
     gc_costs costs;
-    gc_row_choice last;               /* kept from one call to the next */
+    gc_row last;                      /* the row that was planned last */
     gc_fft *fft[GC_FFT_MAX_LOG2 + 1]; /* by log2 of the points; not changed while rows are convolved */
     gc_row_scratch *scratch;          /* per thread */
 } gc_rows;
@@ -88,10 +100,10 @@ typedef struct gc_rows {
 bool gc_rows_init(gc_rows *rows, int threads);
 void gc_rows_free(gc_rows *rows);
 
-/* Plans and convolves `count` rows. Rows that follow one another and have the same response share its transform, also
- * those of several calls, until gc_rows_forget.
+/* Plans and convolves the rows of a list. Rows that follow one another and have the same response share its transform,
+ * also those of several calls, until gc_rows_forget.
  * @return UNSUPPORTED (both operands of a row are too long), MEMORY, CANCELLED */
-gpuconv_status gc_rows_convolve(gc_rows *rows, gc_row *row, int64_t count, gpuconv_error *error);
+gpuconv_status gc_rows_convolve(gc_rows *rows, const gc_row_list *list, gpuconv_error *error);
 
 /* Forgets the transforms of responses, whose memory the caller may then change. */
 void gc_rows_forget(gc_rows *rows);
@@ -101,16 +113,30 @@ void gc_rows_forget(gc_rows *rows);
 gpuconv_status gc_row_choose(const gc_algorithm *const *algorithms, const gc_costs *costs, const gpuconv_ir *ir,
                              int64_t frames, gc_choice *choice, gpuconv_error *error);
 
-/* Plans a row. *last is used again if its sizes fit, else set.
+/* Plans a row, as *last if that has the same lengths. Sets *last to the row; at first it is zero.
  * @return UNSUPPORTED if both operands are too long, MEMORY */
-gpuconv_status gc_row_plan(const gc_costs *costs, gc_row *row, gc_row_choice *last, gpuconv_error *error);
+gpuconv_status gc_row_plan(const gc_costs *costs, gc_row *row, gc_row *last, gpuconv_error *error);
+
+/* Returns whether two rows have the same lengths, and so the same plan. */
+bool gc_row_same_lengths(const gc_row *a, const gc_row *b);
 
 /* Computes the output frames of `blocks` blocks of a planned row. Returns false without memory. */
 bool gc_row_convolve(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int64_t first_block,
                      int64_t blocks);
 
-/* Returns the spectrum of the row's taps, and computes it if it is not kept. Returns NULL without memory. */
-const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row);
+/* Computes `count` rows of the same plan, GC_ROW_WHOLE; at most gc_fft_rows of their transform. Returns false without
+ * memory. */
+bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count);
+
+/* Adds the spectra of `count` terms of the same plan, GC_ROW_WHOLE, to the sum of the scratch memory, or begins it; at
+ * most gc_fft_rows of their transform. Returns false without memory. */
+bool gc_row_add_terms(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count, bool begin);
+
+/* Transforms the sum back and writes it as the output of `row`, a term. Returns false without memory. */
+bool gc_row_write_terms(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row);
+
+/* Returns the spectrum of the taps of `count` rows, and computes it if it is not kept. Returns NULL without memory. */
+const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count);
 
 /* Copies `count` frames of an array from frame `at` on as floats, with zeros before its beginning and behind its end.
  */

@@ -52,8 +52,9 @@ static float *compute_pass_twiddles(int depth, int64_t nodes, int levels) {
 
 /* Computes the twiddle factors of the tiles. There are half as many as points: to save sines and cosines, each is the
  * product of two factors, because the angle of node (tile, lane, j) is the angle of (lane, j) in a tree of one tile
- * plus the angle of the tile divided by 2^(l + levels). */
-static float *compute_tile_twiddles(int depth, int64_t tiles, int lanes, int levels) {
+ * plus the angle of the tile divided by 2^(l + above), where `above` levels of the tile come before. In a tile of
+ * several blocks the lanes of each block repeat. */
+static float *compute_tile_twiddles(int depth, int64_t tiles, int lanes, int levels, int above) {
     enum { MAX_LANES = 16, MAX_ENTRIES = MAX_LANES / 2 };
     const double pi = 3.14159265358979323846;
     double fine_c[MAX_ENTRIES][MAX_LANES], fine_s[MAX_ENTRIES][MAX_LANES];
@@ -62,8 +63,8 @@ static float *compute_tile_twiddles(int depth, int64_t tiles, int lanes, int lev
         for (int j = 0; j < 1 << l; j += 2) {
             int e = l ? (1 << l) / 2 + j / 2 : 0;
             for (int lane = 0; lane < lanes; lane++) {
-                int64_t node = ((int64_t)lane << l) + j;
-                double angle = twiddle_angle(levels + l, node) - 0.25 / (double)(INT64_C(1) << (levels + l));
+                int64_t node = ((int64_t)(lane % (1 << above)) << l) + j;
+                double angle = twiddle_angle(above + l, node) - 0.25 / (double)(INT64_C(1) << (above + l));
                 fine_c[e][lane] = cos(pi * angle);
                 fine_s[e][lane] = sin(pi * angle);
             }
@@ -71,7 +72,7 @@ static float *compute_tile_twiddles(int depth, int64_t tiles, int lanes, int lev
     }
     for (int64_t tile = 0; table && tile < tiles; tile++) {
         for (int l = 0; l < levels; l++) {
-            double angle = twiddle_angle(depth, tile) / (double)(INT64_C(1) << (levels + l));
+            double angle = twiddle_angle(depth, tile) / (double)(INT64_C(1) << (above + l));
             double c = cos(pi * angle), s = sin(pi * angle);
             for (int j = 0; j < 1 << l; j += 2) {
                 int e = l ? (1 << l) / 2 + j / 2 : 0;
@@ -89,7 +90,7 @@ static float *compute_tile_twiddles(int depth, int64_t tiles, int lanes, int lev
 }
 
 gc_fft *gc_fft_new(const gc_simd *simd, int64_t points) {
-    if (points < GC_FFT_MIN_POINTS || points > INT64_C(1) << GC_FFT_MAX_LOG2 || (points & (points - 1)) != 0)
+    if (points < GC_FFT_MIN_ROW || points > INT64_C(1) << GC_FFT_MAX_LOG2 || (points & (points - 1)) != 0)
         return NULL;
     gc_fft *fft = gc_calloc(1, sizeof *fft);
     if (!fft)
@@ -99,9 +100,10 @@ gc_fft *gc_fft_new(const gc_simd *simd, int64_t points) {
     fft->kernels = simd->fft;
     t->half = points / 2;
     t->vectors = t->half / lanes;
-    fft->floats = simd->fft->spectrum_floats(t->vectors);
-    int64_t tiles = t->vectors / lanes;
-    int levels_left = log2_of(tiles), depth = 0;
+    t->rows = (int)gc_max(1, lanes / t->vectors);
+    fft->floats = simd->fft->spectrum_floats(t->vectors * t->rows);
+    int64_t tiles = t->vectors * t->rows / lanes;
+    int levels_left = log2_of(tiles), depth = 0, above = tile_levels - log2_of(t->rows);
     t->passes = levels_left > 0 ? (levels_left + GC_FFT_RADIX_LEVELS - 1) / GC_FFT_RADIX_LEVELS : 1;
     for (int i = t->passes - 1; i >= 0; i--) {
         t->levels[i] = levels_left < GC_FFT_RADIX_LEVELS ? levels_left : GC_FFT_RADIX_LEVELS;
@@ -109,12 +111,12 @@ gc_fft *gc_fft_new(const gc_simd *simd, int64_t points) {
     }
     bool ok = true;
     for (int i = 0; i <= t->passes; i++) {
-        int levels = i < t->passes ? t->levels[i] : tile_levels;
+        int levels = i < t->passes ? t->levels[i] : above;
         t->twiddles[i] = compute_pass_twiddles(depth, INT64_C(1) << depth, levels);
         ok = ok && t->twiddles[i];
         depth += i < t->passes ? levels : 0;
     }
-    t->tile_twiddles = compute_tile_twiddles(depth, tiles, lanes, tile_levels);
+    t->tile_twiddles = compute_tile_twiddles(depth, tiles, lanes, tile_levels, above);
     if (!ok || !t->tile_twiddles) {
         gc_fft_free(fft);
         return NULL;
@@ -147,4 +149,17 @@ void gc_fft_inverse(const gc_fft *fft, const float *const *x, const float *const
 void gc_fft_multiply_sum(const gc_fft *fft, float *y, const float *const *x, const float *const *h, int64_t count,
                          int64_t n) {
     fft->kernels->multiply_sum(y, x, h, count, n);
+}
+
+int gc_fft_rows(const gc_fft *fft) {
+    return fft->tables.rows;
+}
+
+void gc_fft_forward_rows(const gc_fft *fft, const float *const *signal, int64_t frames, float scale, float *spectrum) {
+    fft->kernels->forward_rows(&fft->tables, signal, frames, scale, spectrum);
+}
+
+void gc_fft_inverse_rows(const gc_fft *fft, const float *x, const float *h, float *work, float *const *signal,
+                         int64_t first, int64_t end) {
+    fft->kernels->inverse_rows(&fft->tables, x, h, work, signal, first, end);
 }

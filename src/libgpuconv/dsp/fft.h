@@ -18,13 +18,15 @@
 
 #include <stdint.h>
 
-/* Limits of `points` that hold for every instruction set, and the granularity of gc_fft_multiply_sum in floats. */
-enum { GC_FFT_MIN_POINTS = 512, GC_FFT_MAX_LOG2 = 30, GC_FFT_SLAB = 32 };
+/* Limits of `points` that hold for every instruction set (of rows: GC_FFT_MIN_ROW), and the granularity of
+ * gc_fft_multiply_sum in floats. */
+enum { GC_FFT_MIN_POINTS = 512, GC_FFT_MIN_ROW = 64, GC_FFT_MAX_ROWS = 8, GC_FFT_MAX_LOG2 = 30, GC_FFT_SLAB = 32 };
 
 typedef struct gc_fft gc_fft;
 
-/* Creates a plan for blocks of `points`, a power of two from GC_FFT_MIN_POINTS to 2^GC_FFT_MAX_LOG2. It is immutable:
- * several threads may use it at the same time. @return NULL without memory or if the size is invalid */
+/* Creates a plan for blocks of `points`, a power of two from GC_FFT_MIN_ROW to 2^GC_FFT_MAX_LOG2. It is immutable:
+ * several threads may use it at the same time. Plans below GC_FFT_MIN_POINTS serve the functions of rows only. @return
+ * NULL without memory or if the size is invalid */
 gc_fft *gc_fft_new(const gc_simd *simd, int64_t points);
 void gc_fft_free(gc_fft *fft);
 
@@ -44,5 +46,21 @@ void gc_fft_inverse(const gc_fft *fft, const float *const *x, const float *const
  * GC_FFT_SLAB floats from the beginning of their spectra; n is a multiple of it too, or reaches to the end. */
 void gc_fft_multiply_sum(const gc_fft *fft, float *y, const float *const *x, const float *const *h, int64_t count,
                          int64_t n);
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+/* Returns the blocks that the functions of rows transform at a time: 1 to GC_FFT_MAX_ROWS, 1 from GC_FFT_MIN_POINTS on.
+ * Their spectra are one spectrum of gc_fft_floats() floats. The samples of a block do not depend on the others. */
+int gc_fft_rows(const gc_fft *fft);
+
+/* Transforms gc_fft_rows() blocks: the `frames` samples at each of `signal`, followed by zeros, all times `scale`. */
+void gc_fft_forward_rows(const gc_fft *fft, const float *const *signal, int64_t frames, float scale, float *spectrum);
+
+/* Computes the inverse transform of the product x h, scaled by points / 2, and writes the samples first .. end - 1 of
+ * every block to each of `signal`. Blocks may be written to the same place if they are equal.
+ * @param h     NULL: x is the product, and `work` is x
+ * @param work  a spectrum, overwritten; may be x */
+void gc_fft_inverse_rows(const gc_fft *fft, const float *x, const float *h, float *work, float *const *signal,
+                         int64_t first, int64_t end);
 
 #endif

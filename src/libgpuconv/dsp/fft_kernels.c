@@ -9,11 +9,18 @@
  *
  *      signal halves -> first pass -> ... -> tiles -> | spectrum | -> products -> tiles -> ... -> last pass -> halves
  *
+ * Blocks of rows that are shorter than a tile share one: each has LANES / rows of its pairs. The levels before the
+ * transposition combine pairs of one block; after it a vector has lanes of all blocks. The first pass takes the samples
+ * behind the end of a row as zeros, and the last one writes the samples that are asked for, so that rows are read and
+ * written where they are.
+ *
  * The streams of a pass lie a power of two apart and would share one cache set: a gap of one pair after each CHUNK
  * pairs prevents that. Passes over whole chunks also process the gaps, whose zeros stay zeros.
  */
 #include "fft_kernels.h"
 #include "vector.h"
+
+#include <stdbool.h>
 
 enum { PAIR = 2 * LANES, TILE = LANES * PAIR, RADIX = 1 << GC_FFT_RADIX_LEVELS, CHUNK = LANES * RADIX };
 enum { REGISTERS = 16 }; /* complex vectors: the largest number that a step needs */
@@ -132,18 +139,52 @@ ALWAYS_INLINE void pass(float *z, int64_t stride, int64_t n, const float *twiddl
     }
 }
 
-/* Computes the first pass of the forward transform, which reads the signal. */
-ALWAYS_INLINE void first_pass(const float *signal, int64_t half, float *z, int64_t stride, const float *twiddles,
-                              int levels) {
+/* Loads the last samples of a row, `count` < LANES. Not inlined, as store_part: a row has few such vectors. */
+static __attribute__((noinline)) vec load_end(const float *signal, int64_t count) {
+    vec v = {0};
+    for (int64_t i = 0; i < count; i++)
+        v[i] = signal[i];
+    return v;
+}
+
+/* Stores the samples first .. end - 1 among those of a vector, which begins with sample `at`. */
+static __attribute__((noinline)) void store_part(float *signal, int64_t at, vec v, int64_t first, int64_t end) {
+    for (int i = 0; i < LANES; i++)
+        if (at + i >= first && at + i < end)
+            signal[at + i - first] = v[i];
+}
+
+/* Loads a vector from sample `at` on; the samples from `frames` on are not read and count as zeros. */
+ALWAYS_INLINE vec load_before(const float *signal, int64_t at, int64_t frames) {
+    const int64_t left = frames - at;
+    return left >= LANES ? load(signal + at) : left <= 0 ? (vec){0} : load_end(signal + at, left);
+}
+
+/* Stores a vector of samples from sample `at` on, but for those outside first .. end - 1; signal[0] is sample `first`.
+ */
+ALWAYS_INLINE void store_between(float *signal, int64_t at, vec v, int64_t first, int64_t end) {
+    if (at >= first && at + LANES <= end)
+        store(signal + (at - first), v);
+    else if (at + LANES > first && at < end)
+        store_part(signal, at, v, first, end);
+}
+
+/* Computes the first pass of the forward transform, which reads the signal: all of it, or `frames` samples times
+ * `scale`, followed by zeros. */
+ALWAYS_INLINE void first_pass(const float *signal, int64_t half, int64_t frames, float scale, float *z, int64_t stride,
+                              const float *twiddles, int levels, bool all) {
     int streams = 1 << levels;
     int64_t length = half >> levels;
     for (int64_t p = 0; p < length; p += LANES) {
         complex_vec x[RADIX];
-        const float *s = signal + p;
         float *to = z + with_gaps(p / LANES) * PAIR;
 #pragma GCC unroll 16
-        for (int q = 0; q < streams; q++)
-            x[q] = (complex_vec){load(s + q * length), load(s + half + q * length)};
+        for (int q = 0; q < streams; q++) {
+            const int64_t at = p + q * length;
+            x[q] = all ? (complex_vec){load(signal + at), load(signal + at + half)}
+                       : (complex_vec){scale * load_before(signal, at, frames),
+                                       scale * load_before(signal, at + half, frames)};
+        }
         forward_levels(x, levels, twiddles, 0);
 #pragma GCC unroll 16
         for (int q = 0; q < streams; q++)
@@ -151,9 +192,10 @@ ALWAYS_INLINE void first_pass(const float *signal, int64_t half, float *z, int64
     }
 }
 
-/* Computes the last pass of the inverse transform, which writes the signal from sample `first` on. */
+/* Computes the last pass of the inverse transform, which writes the samples first .. end - 1 of the signal; with `all`
+ * those from `first` on, a multiple of LANES. */
 ALWAYS_INLINE void last_pass(const float *z, int64_t stride, const float *twiddles, float *signal, int64_t half,
-                             int64_t first, int levels) {
+                             int64_t first, int64_t end, int levels, bool all) {
     int streams = 1 << levels;
     int64_t length = half >> levels;
     for (int64_t p = 0; p < length; p += LANES) {
@@ -163,13 +205,18 @@ ALWAYS_INLINE void last_pass(const float *z, int64_t stride, const float *twiddl
         for (int q = 0; q < streams; q++)
             x[q] = load_pair(from + q * stride);
         inverse_levels(x, levels, twiddles, 0);
-        int64_t at = p - first;
 #pragma GCC unroll 16
-        for (int q = 0; q < streams; q++, at += length) {
-            if (at >= 0)
-                store(signal + at, x[q].re);
-            if (at + half >= 0)
-                store(signal + at + half, x[q].im);
+        for (int q = 0; q < streams; q++) {
+            const int64_t at = p + q * length;
+            if (!all) {
+                store_between(signal, at, x[q].re, first, end);
+                store_between(signal, at + half, x[q].im, first, end);
+                continue;
+            }
+            if (at >= first)
+                store(signal + (at - first), x[q].re);
+            if (at + half >= first)
+                store(signal + (at + half - first), x[q].im);
         }
     }
 }
@@ -302,36 +349,122 @@ static void inverse_subtree(const gc_fft_tables *t, int i, int64_t node, const p
     inverse_pass(p->sum + at, stride, with_gaps(part), t->twiddles[i] + (node << levels), levels);
 }
 
-static void forward(const gc_fft_tables *t, const float *signal, float *spectrum) {
+ALWAYS_INLINE void forward_block(const gc_fft_tables *t, const float *signal, int64_t frames, float scale,
+                                 float *spectrum, bool all) {
     int levels = t->levels[0];
     int64_t part = t->vectors >> levels, stride = with_gaps(part) * PAIR;
     if (levels == 3)
-        first_pass(signal, t->half, spectrum, stride, t->twiddles[0], 3);
+        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 3, all);
     else if (levels == 2)
-        first_pass(signal, t->half, spectrum, stride, t->twiddles[0], 2);
+        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 2, all);
     else if (levels == 1)
-        first_pass(signal, t->half, spectrum, stride, t->twiddles[0], 1);
+        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 1, all);
     else
-        first_pass(signal, t->half, spectrum, stride, t->twiddles[0], 0);
+        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 0, all);
     for (int64_t q = 0; q < 1 << levels; q++)
         forward_subtree(t, 1, q, spectrum + q * stride, part);
 }
 
-static void inverse(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count, float *work,
-                    float *signal, int64_t first) {
+ALWAYS_INLINE void inverse_block(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count,
+                                 float *work, float *signal, int64_t first, int64_t end, bool all) {
     int levels = t->levels[0];
     int64_t part = t->vectors >> levels, stride = with_gaps(part) * PAIR;
     products p = {x, h, count, work};
     for (int64_t q = 0; q < 1 << levels; q++)
         inverse_subtree(t, 1, q, &p, q * stride, part);
     if (levels == 3)
-        last_pass(work, stride, t->twiddles[0], signal, t->half, first, 3);
+        last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 3, all);
     else if (levels == 2)
-        last_pass(work, stride, t->twiddles[0], signal, t->half, first, 2);
+        last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 2, all);
     else if (levels == 1)
-        last_pass(work, stride, t->twiddles[0], signal, t->half, first, 1);
+        last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 1, all);
     else
-        last_pass(work, stride, t->twiddles[0], signal, t->half, first, 0);
+        last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 0, all);
+}
+
+/* Transforms the blocks of one tile; `levels`: those before the transposition. */
+ALWAYS_INLINE void forward_one_tile(const gc_fft_tables *t, const float *const *signal, int64_t frames, float scale,
+                                    float *spectrum, int levels) {
+    const int pairs = 1 << levels;
+    complex_vec x[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) {
+        const int64_t at = i % pairs * LANES;
+        x[i] = (complex_vec){scale * load_before(signal[i / pairs], at, frames),
+                             scale * load_before(signal[i / pairs], at + t->half, frames)};
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i += pairs)
+        forward_levels(x + i, levels, t->twiddles[1], 0);
+    transpose_tile(x);
+    forward_levels(x, TILE_LEVELS, t->tile_twiddles, 1);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        store_pair(spectrum + i * PAIR, x[i]);
+}
+
+/* Transforms the product of two tiles back to their blocks; of x alone if h is NULL. */
+ALWAYS_INLINE void inverse_one_tile(const gc_fft_tables *t, const float *x, const float *h, float *const *signal,
+                                    int64_t first, int64_t end, int levels) {
+    const int pairs = 1 << levels;
+    complex_vec y[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        y[i] = h ? product(load_pair(x + i * PAIR), load_pair(h + i * PAIR)) : load_pair(x + i * PAIR);
+    inverse_levels(y, TILE_LEVELS, t->tile_twiddles, 1);
+    transpose_tile(y);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i += pairs)
+        inverse_levels(y + i, levels, t->twiddles[1], 0);
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) {
+        const int64_t at = i % pairs * LANES;
+        store_between(signal[i / pairs], at, y[i].re, first, end);
+        store_between(signal[i / pairs], at + t->half, y[i].im, first, end);
+    }
+}
+
+static void forward_rows(const gc_fft_tables *t, const float *const *signal, int64_t frames, float scale,
+                         float *spectrum) {
+    if (t->vectors > LANES)
+        forward_block(t, signal[0], frames, scale, spectrum, false);
+    else if (t->rows == 1)
+        forward_one_tile(t, signal, frames, scale, spectrum, TILE_LEVELS);
+    else if (t->rows == 2)
+        forward_one_tile(t, signal, frames, scale, spectrum, TILE_LEVELS - 1);
+    else if (TILE_LEVELS == 4 && t->rows == 4)
+        forward_one_tile(t, signal, frames, scale, spectrum, TILE_LEVELS - 2);
+    else if (TILE_LEVELS == 4)
+        forward_one_tile(t, signal, frames, scale, spectrum, TILE_LEVELS - 3);
+}
+
+static void inverse_rows(const gc_fft_tables *t, const float *x, const float *h, float *work, float *const *signal,
+                         int64_t first, int64_t end) {
+    if (t->vectors > LANES)
+        inverse_block(t, &x, &h, h ? 1 : 0, work, signal[0], first, end, false);
+    else if (t->rows == 1)
+        inverse_one_tile(t, x, h, signal, first, end, TILE_LEVELS);
+    else if (t->rows == 2)
+        inverse_one_tile(t, x, h, signal, first, end, TILE_LEVELS - 1);
+    else if (TILE_LEVELS == 4 && t->rows == 4)
+        inverse_one_tile(t, x, h, signal, first, end, TILE_LEVELS - 2);
+    else if (TILE_LEVELS == 4)
+        inverse_one_tile(t, x, h, signal, first, end, TILE_LEVELS - 3);
+}
+
+static void forward(const gc_fft_tables *t, const float *signal, float *spectrum) {
+    if (t->vectors == LANES)
+        forward_rows(t, &signal, 2 * t->half, 1, spectrum);
+    else
+        forward_block(t, signal, 2 * t->half, 1, spectrum, true);
+}
+
+static void inverse(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count, float *work,
+                    float *signal, int64_t first) {
+    if (t->vectors == LANES && count == 1)
+        inverse_rows(t, x[0], h[0], work, &signal, first, 2 * t->half);
+    else
+        inverse_block(t, x, h, count, work, signal, first, 2 * t->half, true);
 }
 
 static int64_t spectrum_floats(int64_t vectors) {
@@ -342,4 +475,4 @@ static void multiply_sum(float *y, const float *const *x, const float *const *h,
     sum_products(y, x, h, count, 0, n);
 }
 
-const gc_fft_kernels GC_FFT_SET = {LANES, spectrum_floats, forward, inverse, multiply_sum};
+const gc_fft_kernels GC_FFT_SET = {LANES, spectrum_floats, forward, inverse, multiply_sum, forward_rows, inverse_rows};

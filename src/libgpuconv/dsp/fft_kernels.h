@@ -23,6 +23,7 @@ enum {
 typedef struct gc_fft_tables {
     int64_t half;    /* M: points / 2 */
     int64_t vectors; /* M / lanes */
+    int rows;        /* blocks that one tile holds: 1, or more if a block is shorter than a tile */
     int passes;
     int levels[GC_FFT_MAX_PASSES];
 
@@ -44,6 +45,10 @@ typedef struct gc_fft_kernels {
     void (*inverse)(const gc_fft_tables *tables, const float *const *x, const float *const *h, int64_t count,
                     float *work, float *signal, int64_t first);
     void (*multiply_sum)(float *y, const float *const *x, const float *const *h, int64_t count, int64_t n);
+    void (*forward_rows)(const gc_fft_tables *tables, const float *const *signal, int64_t frames, float scale,
+                         float *spectrum);
+    void (*inverse_rows)(const gc_fft_tables *tables, const float *x, const float *h, float *work, float *const *signal,
+                         int64_t first, int64_t end);
 } gc_fft_kernels;
 
 #endif

@@ -37,10 +37,6 @@ void gpuconv_arrays_free(gpuconv_arrays *arrays) {
 
 /* ---- Checks of arrays -------------------------------------------------------------------------------------------- */
 
-int gc_job_sample_bytes(gpuconv_sample_type type) {
-    return type == GPUCONV_SAMPLE_F32 ? 4 : 2;
-}
-
 static gpuconv_status refuse(gpuconv_error *error, const char *name, const char *field, int64_t value,
                              const char *instead) {
     return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.%s is %lld; use %s", name, field, (long long)value, instead);

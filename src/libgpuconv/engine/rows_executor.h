@@ -76,6 +76,8 @@ gpuconv_status gc_job_check_pointers(const gpuconv_arrays_job *job, gpuconv_erro
 const gpuconv_rows *gc_job_written(const gpuconv_arrays_job *job);
 
 /* Returns the bytes of a sample. */
-int gc_job_sample_bytes(gpuconv_sample_type type);
+static inline int gc_job_sample_bytes(gpuconv_sample_type type) {
+    return type == GPUCONV_SAMPLE_F32 ? 4 : 2;
+}
 
 #endif
