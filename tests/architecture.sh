@@ -96,8 +96,8 @@ only() {
     [ -s "$list" ] || complain "no file includes <$2>: the rule is out of date"
 }
 only "src/$L/audio/*" 'sndfile\.h'
-only "src/$L/dsp/* src/$L/ir/*" 'soxr\.h'
-only "src/$L/ir/* src/$L/dsp/loudness.c" 'ebur128\.h'
+only "src/$L/dsp/resampler.c" 'soxr\.h'
+only "src/$L/dsp/loudness.c" 'ebur128\.h'
 only 'src/libtools/batch/*' 'csv\.h'
 only "src/libtools/batch/* src/$L/ir/hdf5_data.c" 'zlib\.h'
 only 'src/libtools/batch/*' 'archive(_entry)?\.h'
