@@ -82,7 +82,8 @@ void gc_report_measure(gpuconv_report *report, const char *section, const char *
     (void)report, (void)section, (void)name, (void)value, (void)unit, (void)n, (void)spread;
 }
 
-void gc_report_row(gpuconv_report *report, const char *list, int count, const char *const *names, const double *values) {
+void gc_report_row(gpuconv_report *report, const char *list, int count, const char *const *names,
+                   const double *values) {
     (void)report, (void)list, (void)count, (void)names, (void)values;
 }
 

@@ -1,6 +1,7 @@
 /* A program of another project: convolves arrays, a stream and blocks in real time with responses from memory, compares
  * each with a direct sum, and then calls what needs a library of the distribution.
- * Usage: embedded CHECKOUT [LIBRARY...]: the libraries that gpuconv was built with; each of the others is named in an error */
+ * Usage: embedded CHECKOUT [LIBRARY...]: the libraries that gpuconv was built with; each of the others is named in an
+ * error */
 #include <gpuconv.h>
 #include <gpuconv_arrays.h>
 
