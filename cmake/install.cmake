@@ -8,7 +8,7 @@ set(static gpuconv_core)
 if(GPUCONV_WITH_CUDA)
     list(APPEND static gpuconv_kernels)
     target_link_libraries(gpuconv_core PRIVATE $<INSTALL_INTERFACE:stdc++>) # of what nvcc makes
-    set(GPUCONV_PC_CUDA " -lgpuconv_kernels -lcudart_static -lrt -lstdc++")
+    set(GPUCONV_PC_CUDA " -lgpuconv_kernels -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -lstdc++")
 endif()
 install(TARGETS ${static} EXPORT gpuconv_static COMPONENT development)
 install(FILES include/gpuconv.h include/gpuconv_arrays.h TYPE INCLUDE COMPONENT development)
@@ -16,7 +16,6 @@ install(FILES include/gpuconv.h include/gpuconv_arrays.h TYPE INCLUDE COMPONENT 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpuconv)
 install(EXPORT gpuconv_shared NAMESPACE gpuconv:: FILE gpuconv-shared.cmake DESTINATION ${package} COMPONENT development)
 install(EXPORT gpuconv_static NAMESPACE gpuconv:: FILE gpuconv-static.cmake DESTINATION ${package} COMPONENT development)
-configure_package_config_file(cmake/gpuconv-config.cmake.in gpuconv-config.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(gpuconv-config-version.cmake COMPATIBILITY ${GPUCONV_COMPATIBILITY})
 install(FILES ${PROJECT_BINARY_DIR}/gpuconv-config.cmake ${PROJECT_BINARY_DIR}/gpuconv-config-version.cmake
         DESTINATION ${package} COMPONENT development)
@@ -25,11 +24,24 @@ install(FILES ${PROJECT_BINARY_DIR}/gpuconv-config.cmake ${PROJECT_BINARY_DIR}/g
 file(RELATIVE_PATH GPUCONV_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 # What the static library needs is linked shared: Requires.private would also ask for the static libraries behind it, which
 # Debian's packages do not depend on.
-set(libraries ${SNDFILE_LIBRARIES} ${SOXR_LIBRARIES} ${EBUR128_LIBRARIES} ${JANSSON_LIBRARIES} ${ZLIB_LIBRARIES})
+set(libraries)
+set(GPUCONV_CONFIG_MODULES "")
+if(GPUCONV_USED)
+    set(GPUCONV_CONFIG_MODULES "    find_dependency(PkgConfig)\n")
+endif()
+foreach(name IN LISTS GPUCONV_USED)
+    list(APPEND libraries ${GPUCONV_${name}_LIBRARIES})
+    string(APPEND GPUCONV_CONFIG_MODULES "    pkg_check_modules(GPUCONV_${name} REQUIRED IMPORTED_TARGET ${GPUCONV_${name}_MODULE_NAME})\n")
+endforeach()
+configure_package_config_file(cmake/gpuconv-config.cmake.in gpuconv-config.cmake INSTALL_DESTINATION ${package})
 list(TRANSFORM libraries PREPEND "-l")
 list(JOIN libraries " " GPUCONV_PC_LIBS)
 configure_file(cmake/gpuconv.pc.in gpuconv.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/gpuconv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+if(GPUCONV_LIBRARY_ONLY)
+    return()
+endif()
 
 # The documents keep their places relative to each other, so that their links hold.
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)

@@ -28,6 +28,9 @@
  *   function that returns a status can also return CANCELLED (see gpuconv_cancel_set). Where a function takes a
  *   gpuconv_error, NULL is legal; the message is one sentence without a full stop that names the file or the value.
  *   The library never prints and never exits.
+ * - Builds: the library may be built without the libraries that it uses (docs/install.md). Functions that need one of
+ * them then return UNSUPPORTED, and the message names it: libsndfile reads and writes sound files, libsoxr resamples,
+ *   libebur128 measures loudness, zlib reads SOFA files, jansson holds reports.
  * - NULL: a function that returns a status returns ARGUMENT if an object, a structure, a path or an output pointer is
  *   NULL, unless its documentation allows it. A getter returns 0, GPUCONV_..._AUTO or "" of NULL, gpuconv_ir_taps and
  *   the texts of reports NULL, and a function without a result does nothing.
@@ -66,7 +69,7 @@ typedef enum gpuconv_status {
     GPUCONV_ERROR_FILE,        /**< a file that cannot be opened, read, written or closed */
     GPUCONV_ERROR_FORMAT,      /**< a file that is not audio, or audio that cannot be used (empty, NaN or infinite) */
     GPUCONV_ERROR_TOPOLOGY,    /**< the channels of input and response do not fit together */
-    GPUCONV_ERROR_UNSUPPORTED, /**< the backend or algorithm cannot do this */
+    GPUCONV_ERROR_UNSUPPORTED, /**< the backend, the algorithm or this build cannot do this */
     GPUCONV_ERROR_DEVICE,      /**< the GPU is missing or has failed */
     GPUCONV_ERROR_CANCELLED,   /**< the flag of gpuconv_cancel_set or of the job is set */
     GPUCONV_ERROR_STATE        /**< a call out of order, such as processing after draining */
@@ -795,7 +798,7 @@ typedef enum gpuconv_report_format {
 
 /**
  * Makes a report that contains only the environment: version, compiler, processor.
- * @return MEMORY
+ * @return MEMORY, UNSUPPORTED (a build without jansson)
  */
 GPUCONV_API gpuconv_status gpuconv_report_new(gpuconv_report **report);
 

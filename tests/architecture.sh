@@ -100,8 +100,8 @@ only() {
     [ -s "$list" ] || complain "no file includes <$2>: the rule is out of date"
 }
 only "src/$L/audio/*" 'sndfile\.h'
-only "src/$L/dsp/* src/$L/ir/*" 'soxr\.h'
-only "src/$L/ir/* src/$L/dsp/loudness.c" 'ebur128\.h'
+only "src/$L/dsp/resampler.c" 'soxr\.h'
+only "src/$L/dsp/loudness.c" 'ebur128\.h'
 only 'src/libtools/batch/*' 'csv\.h'
 only "src/libtools/batch/* src/$L/ir/hdf5_data.c" 'zlib\.h'
 only 'src/libtools/batch/*' 'archive(_entry)?\.h'
@@ -147,6 +147,11 @@ while read -r file; do
     [ -z "$found" ] || complain "$file prints or exits: $found"
 done <"$list"
 
+# What differs between operating systems and C libraries is in one file for each.
+found=$(grep -rnE '^[[:space:]]*#[[:space:]]*(el)?if.*(_WIN32|__MINGW32__|__linux__|__APPLE__|__GLIBC__|__unix__|MADV_|M_MMAP)' src include python/src |
+    grep -v "^src/$L/core/os_[a-z]*\.c:")
+[ -z "$found" ] || complain "asks for the operating system; use core/os.h: $found"
+
 # An algorithm is named once in the file of its row. Everything else walks the arrays of the backends.
 grep -roE 'GPUCONV_ALGORITHM_[A-Z_]+' src kernels python/src | grep -v ':GPUCONV_ALGORITHM_AUTO$' >"$list"
 found=$(grep -vE "^src/$L/(cpu|cuda|engine)/[a-z_]*\.c:" "$list")
@@ -156,8 +161,8 @@ found=$(cut -d: -f1 "$list" | sort | uniq -d)
 
 # Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in include nothing of core and show
 # numbers to people only.
-# core/memory.c scans integers. A statement ends with a line that ends in ; or a brace.
-find src kernels python/src \( -name '*.[ch]' -o -name '*.cpp' \) ! -path "src/$L/core/number.c" ! -path "src/$L/core/memory.c" \
+# core/os_posix.c scans integers. A statement ends with a line that ends in ; or a brace.
+find src kernels python/src \( -name '*.[ch]' -o -name '*.cpp' \) ! -path "src/$L/core/number.c" ! -path "src/$L/core/os_posix.c" \
     ! -path 'src/lv2/*' >"$list"
 found=$(while read -r file; do code "$file" | sed "s|^|$file: |"; done <"$list" | awk '
     { file = $1; sub("^[^ ]* ", ""); line = $0; gsub(/"([^"\\]|\\.)*"/, "\"\"", line)

@@ -101,9 +101,9 @@ static void test_every_array_is_checked(void **state) {
             refused(&job, field, all[k].value);
         }
         *array = good;
-        array->lengths = (const int64_t *)(const void *)((const char *)memory + 4);
-        if ((uintptr_t)array->lengths % 8)
-            refused(&job, "lengths", "8 bytes");
+        array->lengths = (const int64_t *)(const void *)((const char *)memory + 2);
+        if ((uintptr_t)array->lengths % _Alignof(int64_t))
+            refused(&job, "lengths", _Alignof(int64_t) == 8 ? "8 bytes" : "4 bytes");
     }
 }
 

@@ -4,12 +4,12 @@
 #include "commands.h"
 #include "dry_run.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 #include "libtools/batch/batch.h"
 #include "libtools/batch/text.h"
 #include "progress.h"
 
-#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,10 +131,7 @@ static int convolve(options *o, const gc_batch *b, bool *begun) {
     const bool first = !b->ranks || b->ranks->rank == 0;
     gpuconv_error error = {0};
     gc_batch_progress p;
-    /* Keeps the memory of one file for the next. If it were returned to the system, it would be mapped and cleared for
-     * each file. */
-    mallopt(M_MMAP_THRESHOLD, 1 << 25);
-    mallopt(M_TRIM_THRESHOLD, 1 << 28);
+    gc_os_keep_freed_memory(); /* of one file for the next */
     o->meter = gc_meter_begin(o->quiet);
     gpuconv_status status = gc_batch_run(b, &p, &error);
     *begun = !status || p.total > 0;

@@ -22,7 +22,7 @@ const char *gpuconv_status_text(gpuconv_status status) {
     case GPUCONV_ERROR_TOPOLOGY:
         return "the channels of input and response do not fit";
     case GPUCONV_ERROR_UNSUPPORTED:
-        return "the backend cannot do what was asked";
+        return "the backend or this build cannot do what was asked";
     case GPUCONV_ERROR_DEVICE:
         return "the GPU is missing or failed";
     case GPUCONV_ERROR_CANCELLED:
@@ -68,4 +68,10 @@ gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what) {
     if (gc_cancelled())
         return gc_fail_cancelled(error, what);
     return gc_fail(error, GPUCONV_ERROR_MEMORY, "out of memory for %s", what);
+}
+
+gpuconv_status gc_fail_without(gpuconv_error *error, const char *what, const char *library, const char *package) {
+    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                   "%s needs %s, which this gpuconv was built without; install it (Debian: %s) and build again", what,
+                   library, package);
 }

@@ -25,4 +25,8 @@ gpuconv_status gc_fail_cancelled(gpuconv_error *error, const char *what);
  * return NULL or false do so both for a failed allocation and for cancelled work. */
 gpuconv_status gc_fail_memory(gpuconv_error *error, const char *what);
 
+/* Returns UNSUPPORTED with the message that `what` needs a library that this build was made without, and its package.
+ */
+gpuconv_status gc_fail_without(gpuconv_error *error, const char *what, const char *library, const char *package);
+
 #endif

@@ -8,7 +8,7 @@
 /* Makes the calling thread treat subnormal operands and results as zero (FTZ and DAZ). For the library's own threads.
  */
 static inline void gc_flush_subnormals(void) {
-#if defined(__x86_64__)
+#if defined(__SSE__)
     __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
 #elif defined(__aarch64__)
     uint64_t fpcr;
@@ -20,7 +20,7 @@ static inline void gc_flush_subnormals(void) {
 /* Does the same on a thread of the caller. @return the previous mode, for gc_restore_subnormals */
 static inline uint64_t gc_save_and_flush_subnormals(void) {
     uint64_t before = 0;
-#if defined(__x86_64__)
+#if defined(__SSE__)
     before = __builtin_ia32_stmxcsr();
 #elif defined(__aarch64__)
     __asm__ volatile("mrs %0, fpcr" : "=r"(before));
@@ -30,7 +30,7 @@ static inline uint64_t gc_save_and_flush_subnormals(void) {
 }
 
 static inline void gc_restore_subnormals(uint64_t before) {
-#if defined(__x86_64__)
+#if defined(__SSE__)
     __builtin_ia32_ldmxcsr((unsigned)before);
 #elif defined(__aarch64__)
     __asm__ volatile("msr fpcr, %0" : : "r"(before));

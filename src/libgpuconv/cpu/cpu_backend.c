@@ -10,7 +10,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/processor.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/slot_queue.h"
 #include "libgpuconv/core/subnormal.h"
 #include "libgpuconv/engine/backend.h"
@@ -288,7 +288,7 @@ static void measure(gc_stream *s, gc_stream_stats *stats) {
 static gpuconv_status probe(const gpuconv_config *config, gc_device *device, gpuconv_error *error) {
     (void)error;
     *device = (gc_device){.threads = config->threads ? config->threads : gc_processor_count()};
-    gc_processor_name(device->name, sizeof device->name);
+    gc_os_processor_name(device->name, sizeof device->name);
     return GPUCONV_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/processor.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/dsp/matrix_product.h"
 #include "libgpuconv/dsp/pcm.h"
@@ -140,7 +140,7 @@ gpuconv_status gc_cpu_calibrate(const gpuconv_config *config, gc_costs *costs, g
         *blocks[i] = gc_calloc(i == 0 ? max_points : i < 4 ? b.floats : DATA_FLOATS, sizeof(float));
         made = *blocks[i] != NULL;
     }
-    gc_processor_name(costs->cpu, sizeof costs->cpu);
+    gc_os_processor_name(costs->cpu, sizeof costs->cpu);
     made = made && measure(&b, costs);
     for (int i = 0; i < 5; i++)
         free(*blocks[i]);

@@ -10,7 +10,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/processor.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/subnormal.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ static const double wake_seconds = 30e-6;
 
 bool gc_rows_init(gc_rows *r, int threads) {
     char name[128];
-    gc_processor_name(name, sizeof name);
+    gc_os_processor_name(name, sizeof name);
     r->costs = gc_costs_of_cpu(name);
     r->threads = threads ? threads : gc_processor_count();
     r->pool = gc_pool_new(r->threads);

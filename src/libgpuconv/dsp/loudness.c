@@ -1,6 +1,8 @@
 /* Loudness of samples. libebur128 takes interleaved ones, which are made a piece at a time. */
 #include "loudness.h"
 
+#include "libgpuconv/core/error.h"
+
 #include <ebur128.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,4 +35,15 @@ bool gc_loudness(const float *const *channel, int64_t stride, int channels, int6
     if (state)
         ebur128_destroy(&state);
     return measured;
+}
+
+gpuconv_status gc_loudness_power(const double *samples, int64_t n, double rate, double *power, gpuconv_error *error) {
+    ebur128_state *state = ebur128_init(1, (unsigned long)rate, EBUR128_MODE_I);
+    double loudness = -HUGE_VAL;
+    const bool measured = state && ebur128_add_frames_double(state, samples, (size_t)n) == EBUR128_SUCCESS &&
+                          ebur128_loudness_global(state, &loudness) == EBUR128_SUCCESS;
+    if (state)
+        ebur128_destroy(&state);
+    *power = loudness > -HUGE_VAL ? pow(10, loudness / 10) : 0;
+    return measured ? GPUCONV_OK : gc_fail_memory(error, "the response's loudness");
 }

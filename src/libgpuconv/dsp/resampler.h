@@ -1,8 +1,17 @@
-/* Streaming sample rate conversion of interleaved samples (soxr, high quality, linear phase). */
+/* Sample rate conversion (soxr, linear phase): of a whole channel in very high quality, and of a stream of interleaved
+ * samples in high quality. */
 #ifndef GC_DSP_RESAMPLER_H
 #define GC_DSP_RESAMPLER_H
 
+#include "gpuconv.h"
+
 #include <stdint.h>
+
+/* Writes `n` frames of the signal `from`, resampled to `ratio` times as many frames and multiplied by `gain`, and
+ * leaves those of them unchanged that lie behind its end. @return MEMORY, CANCELLED, UNSUPPORTED (a build without
+ * libsoxr) */
+gpuconv_status gc_resample(const float *from, int64_t frames, double ratio, double gain, float *to, int64_t n,
+                           gpuconv_error *error);
 
 typedef struct gc_resampler gc_resampler;
 

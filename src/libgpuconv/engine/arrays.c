@@ -83,10 +83,11 @@ static gpuconv_status check_data(const gpuconv_rows *a, const char *name, gpucon
     if ((uintptr_t)a->data % (uintptr_t)gc_job_sample_bytes(a->type))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.data is %p; use an address aligned to a sample, %d bytes",
                        name, a->data, gc_job_sample_bytes(a->type));
-    if ((uintptr_t)a->starts % 8 || (uintptr_t)a->lengths % 8)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.%s is %p; use an address aligned to 8 bytes", name,
-                       (uintptr_t)a->starts % 8 ? "starts" : "lengths",
-                       (const void *)((uintptr_t)a->starts % 8 ? a->starts : a->lengths));
+    const uintptr_t whole = _Alignof(int64_t);
+    if ((uintptr_t)a->starts % whole || (uintptr_t)a->lengths % whole)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.%s is %p; use an address aligned to %d bytes", name,
+                       (uintptr_t)a->starts % whole ? "starts" : "lengths",
+                       (const void *)((uintptr_t)a->starts % whole ? a->starts : a->lengths), (int)whole);
     return GPUCONV_OK;
 }
 

@@ -38,11 +38,6 @@ typedef struct task {
     gc_transfer transfer;
 } task;
 
-void gpuconv_job_init(gpuconv_job *job, size_t size) {
-    const gpuconv_job defaults = {.tail = HUGE_VAL};
-    gc_sized_struct_init(job, size, &defaults, sizeof defaults);
-}
-
 /* Sends a line of text to the job's callback. */
 static void note(const gpuconv_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

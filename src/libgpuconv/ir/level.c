@@ -3,9 +3,9 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/dsp/fourier.h"
+#include "libgpuconv/dsp/loudness.h"
 #include "object.h"
 
-#include <ebur128.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,19 +144,6 @@ static void fill_pink(double *to, int64_t n, uint64_t seed) {
     }
 }
 
-/* Measures the loudness of n samples by BS.1770, as a power. Returns false if libebur128 has no memory or does not
- * support the rate. */
-static bool measure_loudness(const double *samples, int64_t n, double rate, double *power) {
-    ebur128_state *state = ebur128_init(1, (unsigned long)rate, EBUR128_MODE_I);
-    double loudness = -HUGE_VAL;
-    bool ok = state && ebur128_add_frames_double(state, samples, (size_t)n) == EBUR128_SUCCESS &&
-              ebur128_loudness_global(state, &loudness) == EBUR128_SUCCESS;
-    if (state)
-        ebur128_destroy(&state);
-    *power = loudness > -HUGE_VAL ? pow(10, loudness / 10) : 0;
-    return ok;
-}
-
 /* Returns the number of frames between the silence at both ends, and stores the first of them in *first. The response
  * must not be silent. */
 static int64_t count_used_frames(const gpuconv_ir *ir, int64_t *first) {
@@ -186,23 +173,24 @@ static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuc
     double unit_gain = 1 / sqrt(largest_sum(ir, 2)), before = 0, after = 0, power;
     double *noise = gc_calloc(n, (int64_t)sizeof *noise), *taps = gc_calloc(m, (int64_t)sizeof *taps);
     double *out = gc_calloc(n + m - 1, (int64_t)sizeof *out), *sum = gc_calloc(steady, (int64_t)sizeof *sum);
-    bool ok = noise && taps && out && sum;
-    for (int i = 0; ok && i < ir->inputs; i++) {
+    gpuconv_status status = noise && taps && out && sum ? GPUCONV_OK : gc_fail_memory(error, "the response's loudness");
+    for (int i = 0; !status && i < ir->inputs; i++) {
         fill_pink(noise, n, (uint64_t)i + 1);
-        ok = measure_loudness(noise + m - 1, steady, ir->rate, &power);
+        status = gc_loudness_power(noise + m - 1, steady, ir->rate, &power, error);
         before += power / ir->inputs;
     }
-    for (int r = 0; ok && r < ir->routes; r++) {
+    for (int r = 0; !status && r < ir->routes; r++) {
         const float *from = gc_ir_plane(ir, ir->route[r].plane);
         for (int64_t i = 0; i < m; i++)
             taps[i] = unit_gain * (double)from[first + i];
         fill_pink(noise, n, (uint64_t)ir->route[r].input + 1);
-        ok = gc_fourier_convolve(noise, n, taps, m, out);
+        if (!gc_fourier_convolve(noise, n, taps, m, out))
+            status = gc_fail_memory(error, "the response's loudness");
         for (int64_t i = 0; i < steady; i++)
             sum[i] += out[m - 1 + i];
         bool last = r + 1 == ir->routes || ir->route[r + 1].output != ir->route[r].output;
-        if (ok && last) {
-            ok = measure_loudness(sum, steady, ir->rate, &power);
+        if (!status && last) {
+            status = gc_loudness_power(sum, steady, ir->rate, &power, error);
             after += power / ir->outputs;
             memset(sum, 0, (size_t)steady * sizeof *sum);
         }
@@ -211,10 +199,9 @@ static gpuconv_status loudness_gain(const gpuconv_ir *ir, double *decibels, gpuc
     free(taps);
     free(out);
     free(sum);
-    if (!ok)
-        return gc_fail_memory(error, "the response's loudness");
-    *decibels = 10 * log10(before / after) + 20 * log10(unit_gain);
-    return GPUCONV_OK;
+    if (!status)
+        *decibels = 10 * log10(before / after) + 20 * log10(unit_gain);
+    return status;
 }
 
 gpuconv_status gpuconv_ir_normalize(const gpuconv_ir *ir, gpuconv_normalize how, double *decibels,

@@ -1,11 +1,10 @@
 /* Edits of responses in time: cutting, trimming, fading, reversing, delaying, aligning, resampling, stretching. */
-#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/resampler.h"
 #include "object.h"
 
 #include <math.h>
-#include <soxr.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,50 +150,17 @@ static const double max_ratio = 1000;
  * any noise floor), and share that a lead may leave out. */
 static const double droppable_energy = 1e-6, lead_truncation = 1e-12;
 
-/* Most frames that the resampler takes or gives between two checks of the cancel flag. */
-enum { PIECE = 1 << 16 };
-
-/* Feeds `frames` frames and takes `n`; output that the resampler does not give stays unchanged. Ends early once
- * cancelled. Returns NULL, or the resampler's error. */
-static soxr_error_t run_resampler(soxr_t converter, const float *from, int64_t frames, float *to, int64_t n) {
-    int64_t fed = 0, taken = 0;
-    bool drained = false; /* the input has ended and the resampler gives no more output */
-    while (taken < n && !drained && !gc_cancelled()) {
-        size_t used, done;
-        const bool more = fed < frames;
-        soxr_error_t err =
-            soxr_process(converter, more ? from + fed : NULL, more ? (size_t)gc_min(PIECE, frames - fed) : 0, &used,
-                         to + taken, (size_t)gc_min(PIECE, n - taken), &done);
-        if (err)
-            return err;
-        fed += more ? (int64_t)used : 0;
-        taken += (int64_t)done;
-        drained = !more && done == 0;
-    }
-    return NULL;
-}
-
-/* Resamples one plane, with `pre_roll` zeros before it, into n frames. Returns MEMORY, CANCELLED. */
+/* Resamples one plane, with `pre_roll` zeros before it, into n frames. Returns MEMORY, CANCELLED, UNSUPPORTED. */
 static gpuconv_status resample_plane(const float *taps, int64_t frames, int64_t pre_roll, double ratio, float *to,
                                      int64_t n, gpuconv_error *error) {
-    /* A response is a density over time: its sum must be preserved, not its height. */
-    soxr_io_spec_t io = soxr_io_spec(SOXR_FLOAT32_I, SOXR_FLOAT32_I);
-    io.scale = 1 / ratio;
-    soxr_quality_spec_t quality = soxr_quality_spec(SOXR_VHQ, 0);
-    soxr_runtime_spec_t runtime = soxr_runtime_spec(1);
     float *padded = gc_calloc(pre_roll + frames, sizeof *padded);
     if (!padded)
         return fail_memory(error);
     memcpy(padded + pre_roll, taps, (size_t)frames * sizeof *padded);
-    soxr_error_t err = NULL;
-    soxr_t converter = soxr_create(1, ratio, 1, &err, &io, &quality, &runtime);
-    if (!err)
-        err = run_resampler(converter, padded, pre_roll + frames, to, n);
-    soxr_delete(converter);
+    /* A response is a density over time: its sum must be preserved, not its height. */
+    gpuconv_status status = gc_resample(padded, pre_roll + frames, ratio, 1 / ratio, to, n, error);
     free(padded);
-    if (gc_cancelled())
-        return gc_fail_cancelled(error, "the resampled response");
-    return err ? gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling the response failed: %s", err) : GPUCONV_OK;
+    return status;
 }
 
 /* Returns the shortest lead within the `pre_roll` frames that leaves out at most lead_truncation of the energy; 0 if at
@@ -232,7 +198,8 @@ static int64_t choose_pre_roll(int64_t lead, double ratio) {
     return best;
 }
 
-/* Resamples all planes to `ratio` times as many frames and sets the rate of the result. Returns MEMORY, CANCELLED. */
+/* Resamples all planes to `ratio` times as many frames and sets the rate of the result. Returns MEMORY, CANCELLED,
+ * UNSUPPORTED. */
 static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rate, gpuconv_ir **made,
                                   gpuconv_error *error) {
     double length = ceil((double)ir->frames * ratio);

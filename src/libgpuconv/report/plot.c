@@ -5,13 +5,13 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/output_file.h"
 #include "script.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,39 +114,11 @@ static char **plain_environment(void) {
 /* gnuplot reads a named file in blocks, but its "-" with one system call per byte. */
 static char script_name[] = "/dev/stdin";
 
-/* Starts gnuplot with the three files as its standard streams, default signals and no other descriptor. Returns 0 or an
- * errno value. */
+/* Starts gnuplot with the three files as its standard streams. Returns 0 or an errno value. */
 static int start_gnuplot(const char *program, const int stream[3], pid_t *child) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
     char name[] = "gnuplot", plain[] = "-d", *const argv[] = {name, plain, script_name, NULL};
     char **environment = plain_environment();
-    sigemptyset(&none);
-    sigfillset(&all);
-    if (!environment)
-        return ENOMEM;
-    int err = posix_spawn_file_actions_init(&actions);
-    if (err) {
-        free((void *)environment);
-        return err;
-    }
-    for (int i = 0; i < 3 && !err; i++)
-        err = posix_spawn_file_actions_adddup2(&actions, stream[i], i);
-#if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
-    err = err ? err : posix_spawn_file_actions_addclosefrom_np(&actions, 3);
-#else
-    for (int fd = 3; fd < 256 && !err; fd++)
-        err = posix_spawn_file_actions_addclose(&actions, fd);
-#endif
-    if (!err && (err = posix_spawnattr_init(&attributes)) == 0) {
-        (void)posix_spawnattr_setsigdefault(&attributes, &all);
-        (void)posix_spawnattr_setsigmask(&attributes, &none);
-        (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-        err = posix_spawn(child, program, &actions, &attributes, argv, environment);
-        (void)posix_spawnattr_destroy(&attributes);
-    }
-    (void)posix_spawn_file_actions_destroy(&actions);
+    int err = environment ? gc_os_start(program, argv, environment, stream, child) : ENOMEM;
     free((void *)environment);
     return err;
 }
