@@ -72,10 +72,13 @@ allow src/lv2/window lv2/ports.h
 allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h \
     "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
-allow kernels/engine kernels/engine/bank/bank.h kernels/engine/rows/job.h kernels/engine/stream/dense.h "$L/dsp/pcm.h" \
+shared=$(find kernels/engine -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cuh')
+# shellcheck disable=SC2086
+allow kernels/engine kernels/engine/bank/bank.h kernels/engine/rows/job.h kernels/engine/stream/dense.h $shared "$L/dsp/pcm.h" \
     'kernels/device/*'
 for executor in bank rows stream; do # never one another's kernels
-    allow kernels/engine/$executor 'kernels/engine/*.h' 'kernels/engine/*.cuh' "$L/dsp/pcm.h" 'kernels/device/*'
+    # shellcheck disable=SC2086
+    allow kernels/engine/$executor $shared "$L/dsp/pcm.h" 'kernels/device/*'
 done
 allow kernels/device
 

@@ -81,8 +81,7 @@ static void free_responses(gpuconv_responses *responses) {
     free(r);
 }
 
-/* Returns a row; its data is NULL in a plan, which has no memory. */
-static gc_array row_at(const gpuconv_rows *a, int64_t row) {
+gc_array gc_array_of_row(const gpuconv_rows *a, int64_t row) {
     const int64_t start = a->starts ? a->starts[row] : row * a->stride;
     const int64_t frames = a->lengths ? gc_max(0, gc_min(a->lengths[row], a->frames)) : a->frames;
     return (gc_array){a->data ? (char *)a->data + start * gc_job_sample_bytes(a->type) : NULL, frames, a->step,
@@ -92,7 +91,7 @@ static gc_array row_at(const gpuconv_rows *a, int64_t row) {
 /* Copies a row to the taps of a response, with zeros up to `taps` frames. */
 static gpuconv_status copy_taps(const gpuconv_rows *from, int64_t row, int64_t taps, gc_kept_response *kept,
                                 gpuconv_error *error) {
-    const gc_array array = row_at(from, row);
+    const gc_array array = gc_array_of_row(from, row);
     kept->taps = gc_calloc(taps, sizeof *kept->taps);
     if (!kept->taps)
         return gc_fail_memory(error, "a response");
@@ -243,7 +242,7 @@ static bool sort_products(work *w) {
     return true;
 }
 
-static gc_array backwards(gc_array a) {
+gc_array gc_array_backwards(gc_array a) {
     const int64_t last = gc_max(0, a.frames - 1) * a.step * gc_job_sample_bytes(a.type);
     return (gc_array){a.data ? (char *)a.data + last : NULL, a.frames, -a.step, a.type};
 }
@@ -254,25 +253,25 @@ static void set_operands(const gpuconv_arrays_job *job, const product *p, gc_row
     row->gain = job->gain ? &job->gain[p->signal] : NULL;
     row->offset = job->offset;
     if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
-        row->taps = row_at(&job->signal, p->signal);
+        row->taps = gc_array_of_row(&job->signal, p->signal);
     } else if (r) {
         row->prepared = &r->kept[p->response];
         row->taps = (gc_array){row->prepared->taps, r->base.taps, 1, GPUCONV_SAMPLE_F32};
     } else {
-        row->taps = row_at(&job->response, p->response);
+        row->taps = gc_array_of_row(&job->response, p->response);
     }
     if (job->operation == GPUCONV_ARRAYS_CONVOLVE) {
-        row->signal = row_at(&job->signal, p->signal);
+        row->signal = gc_array_of_row(&job->signal, p->signal);
     } else {
-        row->signal = row_at(&job->output, p->output);
+        row->signal = gc_array_of_row(&job->output, p->output);
         row->offset = row->taps.frames - 1 - job->offset;
-        row->taps = backwards(row->taps);
+        row->taps = gc_array_backwards(row->taps);
     }
 }
 
 /* Sets the output of a row to a target. */
 static void aim(const work *w, gc_row *row, int64_t target) {
-    row->output = row_at(w->target, target);
+    row->output = gc_array_of_row(w->target, target);
     row->cleared = w->target->starts || w->job->accumulate ? row->output.frames : w->target->frames;
     row->accumulate = w->job->accumulate;
 }
@@ -431,6 +430,11 @@ static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
         status = gc_job_check_pointers(job, error);
     if (status)
         return status;
+    if (shape.hop) {
+        status = gc_cpu_run_varying(w.rows, job, &shape, error);
+        gc_rows_forget(w.rows);
+        return status;
+    }
     const bool sorted = sort_products(&w) && make_runs(&w);
     if (sorted)
         share_responses(&w);
@@ -516,7 +520,7 @@ static gpuconv_status process(gpuconv_streamer *streamer, const gpuconv_rows *in
     job.offset = s->history;
     job.prepared = s->responses;
     for (int64_t c = 0; c < channels; c++) {
-        const gc_array row = row_at(in, c);
+        const gc_array row = gc_array_of_row(in, c);
         gc_row_gather(&row, 0, block, s->window + c * s->frames + s->history);
     }
     const gpuconv_status status = run(s->base.arrays, &job, NULL, 0, stream, error);

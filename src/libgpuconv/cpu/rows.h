@@ -148,6 +148,16 @@ void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *
 void gc_row_scratch_free(gc_row_scratch *scratch);
 void gc_kept_response_free_spectra(gc_kept_response *kept);
 
+/* Returns a row of the caller's array; its data is NULL in a plan, which has no memory. */
+gc_array gc_array_of_row(const gpuconv_rows *array, int64_t row);
+
+/* Returns the same frames in reverse order. */
+gc_array gc_array_backwards(gc_array array);
+
+/* Runs a job whose filter changes with time (cpu_varying.c). @return MEMORY, CANCELLED, UNSUPPORTED */
+gpuconv_status gc_cpu_run_varying(gc_rows *rows, const gpuconv_arrays_job *job, const gc_job_shape *shape,
+                                  gpuconv_error *error);
+
 /* Returns log2 of a power of two. */
 static inline int gc_row_log2(int64_t n) {
     return 63 - __builtin_clzll((unsigned long long)n);
