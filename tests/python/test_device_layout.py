@@ -55,10 +55,10 @@ class StandIn:
     class CudaJob:
         workspace = 8
 
-        def __init__(self, cuda, operation, signal, response, output, group, offset, prepared):
+        def __init__(self, cuda, operation, signal, response, output, group, offset, prepared, hop, linear):
             self.layouts, self.operation = (signal, response, output), operation
-            self.group, self.offset, self.prepared = group, offset, prepared
-            assert signal[1] == output[1]
+            self.group, self.offset, self.prepared, self.hop = group, offset, prepared, hop or signal[2]
+            assert signal[1] == output[1] and not linear
 
         def run(self, first, second, made, workspace, stream):
             pointers = {0: (first, second, made), 1: (made, second, first), 2: (second, made, first)}[self.operation]
@@ -66,19 +66,24 @@ class StandIn:
             if self.prepared is not None:
                 assert h.shape == self.prepared.taps.shape
                 h = self.prepared.taps
-            n, m, count, o = x.shape[1], h.shape[1], y.shape[1], self.offset
+            n, count, o, hop = x.shape[1], y.shape[1], self.offset, self.hop
+            blocks = -(-n // hop)
+            m = h.shape[1] // blocks
             if self.operation == 2:
                 h[:] = 0
             for i in range(len(x)):
-                r = i // self.group % len(h)
+                taps = h[i // self.group % len(h)].reshape(blocks, m)  # a view
                 if self.operation == 0:
                     full = np.zeros(max(o + count, n + m - 1))
-                    full[: n + m - 1] = np.convolve(x[i].astype(float), h[r].astype(float))
+                    for b in range(blocks):
+                        part = np.convolve(x[i, b * hop : (b + 1) * hop].astype(float), taps[b].astype(float))
+                        full[b * hop : b * hop + len(part)] += part
                     y[i] = full[o : o + count]
                 elif self.operation == 1:
-                    x[i] = [sum(h[r, k] * y[i, t + k - o] for k in range(m) if 0 <= t + k - o < count) for t in range(n)]
+                    x[i] = [sum(taps[t // hop, k] * y[i, t + k - o] for k in range(m) if 0 <= t + k - o < count) for t in range(n)]
                 else:
-                    h[r] += [sum(x[i, t] * y[i, t + k - o] for t in range(n) if 0 <= t + k - o < count) for k in range(m)]
+                    for t in range(n):
+                        taps[t // hop] += [x[i, t] * y[i, t + k - o] if 0 <= t + k - o < count else 0 for k in range(m)]
 
     class CudaResponses:
         def __init__(self, cuda, layout, pointer, frames, stream):
@@ -283,3 +288,14 @@ def test_tensors_by_plans_found_again(kept, monkeypatch):
     assert half.dtype == torch.float16 and half.shape == (4, 30)
     with pytest.raises(TypeError, match=r"x has dtype torch.float64.*x.float\(\)"):
         convolve(torch.randn(4).double(), torch.randn(3), "full", -1)
+
+
+@pytest.mark.parametrize("batch", [(2, 3), (3,), (1,)])
+def test_a_filter_that_changes_with_time_has_a_row_for_each_block(stand_in, batch):
+    r = np.random.default_rng(5)
+    x = r.standard_normal((2, 3, 25)).astype(np.float32)
+    h = r.standard_normal(batch + (3, 2 * 7)).astype(np.float32)[..., ::2]  # taps that are not adjacent
+    flat = h.reshape(batch + (21,))
+    for taps in (flat, np.repeat(flat, 2, -1)[..., ::2]):  # adjacent, and not
+        made = _cuda.run_library("host", _cuda.CONVOLVE, x, taps, 0, 31, 10, False)
+        assert_close(made, gpuconv.time_varying(x, h, 10), bound=-100)

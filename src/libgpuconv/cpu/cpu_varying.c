@@ -7,8 +7,8 @@
  *      response    a row is a response; its terms are its block in the signals that share it
  *
  * so that every frame is computed by one thread, in the same order with any number of threads. A filter that crosses to
- * the next one has each block twice, with the falling weights and its response, and with the rising weights and the next
- * response. Weighted signals are arrays of their own.
+ * the next one has each block twice, with the falling weights and its response, and with the rising weights and the
+ * next response. Weighted signals are arrays of their own.
  */
 #include "rows.h"
 
@@ -80,11 +80,11 @@ static void correlate(const varying *v, int64_t row, int64_t at, int64_t frames,
 static void aim(const varying *v, int64_t row, int64_t at, int64_t frames, gc_row *to) {
     const gpuconv_rows *target = gc_job_written(v->job);
     to->output = part_of(gc_array_of_row(target, row), at, frames);
-    to->cleared = target->starts || v->job->accumulate ? to->output.frames
-                                                       : gc_max(0, gc_min(frames, target->frames - at));
+    to->cleared =
+        target->starts || v->job->accumulate ? to->output.frames : gc_max(0, gc_min(frames, target->frames - at));
     if (!to->output.frames && to->cleared) /* a stretch behind the end of a row: its place all the same */
-        to->output = (gc_array){(char *)target->data + (row * target->stride + at * target->step) *
-                                                           gc_job_sample_bytes(target->type),
+        to->output = (gc_array){(char *)target->data +
+                                    (row * target->stride + at * target->step) * gc_job_sample_bytes(target->type),
                                 0, target->step, target->type};
     to->accumulate = v->job->accumulate;
 }
@@ -101,8 +101,8 @@ static void make_output(const void *context, int64_t index, int64_t term, gc_row
     const int64_t block = first + (rise ? term - (end - first) : term);
     aim(v, row, at, length, to);
     if (v->output) {
-        to->output = (gc_array){v->output + row * s->output_frames + at, gc_max(0, gc_min(length, s->output_frames - at)),
-                                1, GPUCONV_SAMPLE_F32};
+        to->output = (gc_array){v->output + row * s->output_frames + at,
+                                gc_max(0, gc_min(length, s->output_frames - at)), 1, GPUCONV_SAMPLE_F32};
         to->cleared = to->output.frames;
         to->accumulate = false;
     }
