@@ -404,6 +404,40 @@ static void wrong_values_are_refused(void **state) {
     gpuconv_arrays_free(place);
 }
 
+/* Two rows of 10 frames with a response of 3 taps for each 4 of them. */
+static void a_filter_that_changes_with_time_needs_a_response_for_each_block(void **state) {
+    (void)state;
+    static const struct {
+        int64_t hop, responses;
+        gpuconv_arrays_interpolation interpolation;
+        const char *words; /* NULL: accepted */
+    } jobs[] = {{4, 6, GPUCONV_ARRAYS_HOLD, NULL},
+                {4, 3, GPUCONV_ARRAYS_LINEAR, NULL},
+                {4, 5, GPUCONV_ARRAYS_HOLD, "multiple of the 3 blocks"},
+                {4, 9, GPUCONV_ARRAYS_HOLD, "use at most 6"},
+                {-1, 6, GPUCONV_ARRAYS_HOLD, "job.hop is -1"},
+                {0, 2, GPUCONV_ARRAYS_LINEAR, "job.interpolation is 1"}};
+    float x[20] = {0}, h[27] = {0}, y[24];
+    gpuconv_arrays *place = new_place(1);
+    for (int i = 0; i < COUNT(jobs); i++) {
+        gpuconv_arrays_job job = gpuconv_arrays_job_default();
+        gpuconv_error error = {0};
+        char text[256];
+        job.signal = gpuconv_rows_of_floats(x, 2, 10);
+        job.response = gpuconv_rows_of_floats(h, jobs[i].responses, 3);
+        job.output = gpuconv_rows_of_floats(y, 2, 12);
+        job.hop = jobs[i].hop;
+        job.interpolation = jobs[i].interpolation;
+        const gpuconv_status status = gpuconv_arrays_run(place, &job, NULL, 0, NULL, &error);
+        CHECK(jobs[i].words ? status == GPUCONV_ERROR_ARGUMENT && strstr(error.message, jobs[i].words) : !status,
+              "job %d: %s", i, error.message);
+        if (!status)
+            CHECK(!gpuconv_arrays_plan(place, &job, text, sizeof text, &error) && strstr(text, "6 convolutions with 3"),
+                  "%s", text);
+    }
+    gpuconv_arrays_free(place);
+}
+
 static void a_plan_names_its_algorithm(void **state) {
     (void)state;
     static const struct {
@@ -525,6 +559,7 @@ int main(void) {
         cmocka_unit_test(the_engine_gives_the_same_bytes),
         cmocka_unit_test(a_spoilt_row_spoils_no_other),
         cmocka_unit_test(wrong_values_are_refused),
+        cmocka_unit_test(a_filter_that_changes_with_time_needs_a_response_for_each_block),
         cmocka_unit_test(a_plan_names_its_algorithm),
         cmocka_unit_test(a_streamer_gives_the_whole_convolution),
         cmocka_unit_test(a_batch_slot_gives_the_bytes_of_the_engine),

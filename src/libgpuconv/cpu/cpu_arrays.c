@@ -467,6 +467,12 @@ static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_jo
     for (int i = 0; i < 3; i++)
         *all[i] = (gpuconv_rows){.rows = all[i]->rows, .frames = all[i]->frames, .step = 1};
     longest.gain = NULL;
+    if (shape.hop) { /* a block with its response */
+        longest.signal.frames = gc_min(shape.hop, shape.signal_frames);
+        longest.output.frames = longest.signal.frames + shape.taps - 1;
+        longest.offset = 0;
+    }
+    const int64_t count = count_products(&shape) * gc_max(1, shape.blocks);
     const product p = product_of(&longest, &shape, 0);
     gc_row row = {0};
     set_operands(&longest, &p, &row);
@@ -476,9 +482,8 @@ static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_jo
         gc_format(text, size,
                   "%s: %lld convolutions with %lld taps, blocks of %lld frames, transforms of %lld points; %.3g ms on "
                   "one thread",
-                  names[row.method], (long long)count_products(&shape), (long long)row.taps.frames,
-                  (long long)row.schedule.hop, (long long)row.schedule.transform,
-                  row.seconds * (double)count_products(&shape) * 1e3);
+                  names[row.method], (long long)count, (long long)row.taps.frames, (long long)row.schedule.hop,
+                  (long long)row.schedule.transform, row.seconds * (double)count * 1e3);
     return status;
 }
 
