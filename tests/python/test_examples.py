@@ -13,7 +13,7 @@ import pytest
 from conftest import SOURCE, assert_close
 
 EXAMPLES = SOURCE / "python" / "examples"
-NEEDS = {"03_training": ("torch",), "torchrun_reverb": ("torch",), "ray_reverb": ("ray", "pandas", "pyarrow")}
+NEEDS = {"03_training": ("torch",), "04_filtered_noise": ("torch",), "torchrun_reverb": ("torch",), "ray_reverb": ("ray", "pandas", "pyarrow")}
 
 
 def run(*arguments, **environment):

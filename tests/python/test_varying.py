@@ -1,8 +1,11 @@
 """Filters that change with time, on the CPU: values beside a sum by definition, gradients beside PyTorch's, and refusals."""
 
+import runpy
+
 import gpuconv
 import numpy as np
 import pytest
+from conftest import SOURCE
 
 SHAPES = [  # of x, the batch of h, hop, taps
     ((2, 3, 1000), (2, 3), 64, 32),
@@ -92,26 +95,6 @@ def test_gradients_are_those_of_the_definition(shape, interpolate):
 
 
 def test_filters_from_magnitudes_of_bands_are_learned():
-    """Noise whose filter changes with time, as in DDSP: magnitudes in, windowed responses by the inverse transform."""
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    import gpuconv.torch as gt
-
-    torch.manual_seed(1)
-    hop, bands, blocks = 64, 33, 20
-    noise, window = torch.rand(1, hop * blocks) * 2 - 1, torch.hann_window(2 * (bands - 1))
-
-    def voice(magnitudes):
-        response = torch.fft.irfft(magnitudes.to(torch.complex64)).roll(bands - 1, -1) * window
-        return gt.time_varying(noise, response, hop, mode="causal", delay=bands - 1)
-
-    target = voice(torch.rand(1, blocks, bands)).detach()
-    learned = torch.full((1, blocks, bands), 0.5, requires_grad=True)
-    optimizer = torch.optim.Adam([learned], 0.05)
-    losses = []
-    for _ in range(150):
-        optimizer.zero_grad()
-        loss = (voice(learned) - target).square().mean()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    losses = runpy.run_path(str(SOURCE / "python" / "examples" / "04_filtered_noise.py"))["learn"]()
     assert losses[-1] < 0.02 * losses[0]
