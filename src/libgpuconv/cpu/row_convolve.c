@@ -329,7 +329,7 @@ bool gc_row_add_terms(const gc_rows *rows, gc_row_scratch *s, const gc_row *row,
     float *scaled = reserve(&s->output, &s->output_floats, together * points);
     float *work = reserve_spectrum(fft, &spectra->work), *response = reserve_spectrum(fft, &spectra->response);
     float *sum = reserve_spectrum(fft, &spectra->sum);
-    const float *signal[GC_FFT_MAX_ROWS], *h[GC_FFT_MAX_ROWS];
+    const float *signal[GC_FFT_MAX_ROWS] = {NULL}, *h[GC_FFT_MAX_ROWS] = {NULL};
     s->kept[0].data = NULL;
     if (!block || !scaled || !work || !response || !sum)
         return false;

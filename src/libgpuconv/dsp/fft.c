@@ -38,7 +38,7 @@ static void set_entry(double angle, float *c, float *t) {
 
 /* Computes the twiddle factors of one pass: `levels` levels below each of `nodes` nodes at `depth`. */
 static float *compute_pass_twiddles(int depth, int64_t nodes, int levels) {
-    float *table = gc_calloc(nodes << levels, sizeof *table);
+    float *table = levels < 0 ? NULL : gc_calloc(nodes << levels, sizeof *table);
     for (int64_t node = 0; table && node < nodes; node++) {
         for (int l = 0; l < levels; l++) {
             for (int j = 0; j < 1 << l; j += 2) {

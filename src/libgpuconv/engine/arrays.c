@@ -150,7 +150,7 @@ static gpuconv_status check_unrouted(const gpuconv_arrays_job *job, const gc_job
         return gc_fail(
             error, GPUCONV_ERROR_ARGUMENT,
             "job.response.rows is %lld, for more than the %lld groups of rows of job.signal; use at most %lld",
-            (long long)job->response.rows, (long long)groups, (long long)(groups * gc_max(1, s->blocks)));
+            (long long)job->response.rows, (long long)groups, (long long)groups * (long long)gc_max(1, s->blocks));
     return GPUCONV_OK;
 }
 
