@@ -438,6 +438,38 @@ static void a_filter_that_changes_with_time_needs_a_response_for_each_block(void
     gpuconv_arrays_free(place);
 }
 
+/* Every row has one block and 63 that are empty: its first term is 64 times as long as the others are on average, and
+ * the time of the job is estimated too long. The jobs of the threads must fit into their array all the same. */
+static void rows_whose_first_term_is_the_longest_are_convolved(void **state) {
+    (void)state;
+    enum { MANY = 512, HOP = 64, BLOCKS = 64, LENGTH = 64, FRAMES = HOP * BLOCKS };
+    float *x = calloc(MANY * FRAMES, sizeof *x), *y = calloc(MANY * FRAMES, sizeof *y), h[BLOCKS * LENGTH] = {0};
+    int64_t lengths[MANY];
+    gpuconv_arrays *place = new_place(2);
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    gpuconv_error error = {0};
+    assert_true(x && y);
+    for (int i = 0; i < MANY; i++) {
+        lengths[i] = HOP;
+        x[i * FRAMES + HOP - 1] = (float)(i + 1);
+    }
+    h[LENGTH - 1] = 0.5f;
+    job.signal = gpuconv_rows_of_floats(x, MANY, FRAMES);
+    job.signal.lengths = lengths;
+    job.response = gpuconv_rows_of_floats(h, BLOCKS, LENGTH);
+    job.output = gpuconv_rows_of_floats(y, MANY, FRAMES);
+    job.hop = HOP;
+    CHECK(!gpuconv_arrays_run(place, &job, NULL, 0, NULL, &error), "%s", error.message);
+    for (int i = 0; i < MANY; i++)
+        for (int n = 0; n < FRAMES; n++) {
+            const float want = n == HOP + LENGTH - 2 ? 0.5f * (float)(i + 1) : 0;
+            CHECK(fabsf(y[i * FRAMES + n] - want) < 1e-3f, "row %d, frame %d", i, n);
+        }
+    free(x);
+    free(y);
+    gpuconv_arrays_free(place);
+}
+
 static void a_plan_names_its_algorithm(void **state) {
     (void)state;
     static const struct {
@@ -560,6 +592,7 @@ int main(void) {
         cmocka_unit_test(a_spoilt_row_spoils_no_other),
         cmocka_unit_test(wrong_values_are_refused),
         cmocka_unit_test(a_filter_that_changes_with_time_needs_a_response_for_each_block),
+        cmocka_unit_test(rows_whose_first_term_is_the_longest_are_convolved),
         cmocka_unit_test(a_plan_names_its_algorithm),
         cmocka_unit_test(a_streamer_gives_the_whole_convolution),
         cmocka_unit_test(a_batch_slot_gives_the_bytes_of_the_engine),

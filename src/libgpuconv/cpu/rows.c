@@ -137,13 +137,15 @@ static bool divide(batch *b, const gc_row *row, int64_t parts) {
 }
 
 /* Every job but the last of a list, and but those before divided rows, takes the limit or longer; a divided row takes
- * it at least: this bounds the arrays. */
+ * it at least: this bounds the arrays. The first of several terms may be longer than the others, so that the time of a
+ * row is estimated too long: there are then no more jobs than `most`, and the last one is longer. */
 static bool make_jobs(batch *b) {
     const int64_t most = b->rows->threads * JOBS_PER_THREAD + 1;
     const bool shared = b->rows->threads > 1 && b->seconds > wake_seconds;
     gc_row row, last = b->rows->last;
     job run = {0};
     double seconds = 0;
+    int64_t full = 0; /* jobs of rows that take the limit */
     b->limit = shared ? b->seconds / (double)(most - 1) : HUGE_VAL;
     b->jobs = gc_calloc(4 * most, sizeof *b->jobs);
     b->divided = gc_calloc(most, sizeof *b->divided);
@@ -160,8 +162,10 @@ static bool make_jobs(batch *b) {
             return false;
         }
         const bool together = row.method != GC_ROW_WHOLE || run.count % rows_together(b, &row) == 0;
-        if (run.count && (parts > 1 || (seconds >= b->limit && together) || i + 1 == b->list->count)) {
+        const bool enough = seconds >= b->limit && together && full < most;
+        if (run.count && (parts > 1 || enough || i + 1 == b->list->count)) {
             b->jobs[b->job_count++] = run;
+            full += enough;
             run.count = 0;
             seconds = 0;
         }
