@@ -55,7 +55,8 @@ static void *upload(const void *from, size_t bytes) {
 static void lay_out(oracle_random *random, rows_array *a, rows_kind kind, int64_t pad) {
     const int64_t rows = a->array.rows, frames = a->array.frames, step = llabs(a->array.step);
     const int64_t whole = (frames - 1) * step + 1;
-    a->array.stride = rows == 1 ? whole : whole + 1 + oracle_below(random, 5);
+    const int64_t gap = 1 + oracle_below(random, 5), even = (whole + gap + 7) / 8 * 8; /* even: every row is aligned */
+    a->array.stride = oracle_below(random, 2) ? even : rows == 1 ? whole : whole + gap;
     a->elements = pad;
     for (int64_t i = 0; i < rows; i++) {
         a->length[i] = kind == ROWS_PLAIN ? frames : 1 + oracle_below(random, frames);

@@ -182,6 +182,9 @@ static trial_shape random_shape(oracle_random *r, int operation, int64_t points,
     return s;
 }
 
+/* The jobs that run_shape has run. */
+static int served;
+
 /* Runs a job by one algorithm with transforms of `points` points. Returns the error in dB of floats; -HUGE_VAL for
  * others, and if the algorithm does not serve the job on this device (less shared memory, or GPUCONV_CUDA_LIMITS). */
 static double run_shape(oracle_random *r, const trial_shape *s, const gc_cuda_rows *only, int64_t points) {
@@ -206,6 +209,7 @@ static double run_shape(oracle_random *r, const trial_shape *s, const gc_cuda_ro
     inside()->only_points = points;
     const bool serves = !gc_cuda_prepare(inside(), &t.job, &call, &refused);
     const double error = serves ? trial_run(&t, what) : -HUGE_VAL;
+    served += serves;
     inside()->only = NULL;
     const bool floats = trial_written(&t)->array.type == GPUCONV_SAMPLE_F32;
     trial_free(&t);
@@ -298,6 +302,28 @@ static void test_short_responses_by_direct_sums_agree_with_the_oracle(void **sta
     print_message("short responses: %.1f dB at worst\n", worst);
 }
 
+/* Many rows of a response and few, of one block of rows and of several, aligned and not. */
+static void test_halves_by_products_on_tensor_cores_agree_with_the_oracle(void **state) {
+    (void)state;
+    static const int64_t taps[] = {1, 8, 63, 64, 65, 128, 300, 1000, 3000};
+    oracle_random random = {108};
+    const int before = served;
+    for (int i = 0; i < (jobs_quick ? 20 : 150); i++) {
+        trial_shape s = random_shape(&random, i % 2, 700, taps[i % COUNT(taps)]);
+        s.rows = 1 + oracle_below(&random, i % 3 ? 30 : 300);
+        s.group = 1 + oracle_below(&random, s.rows);
+        s.responses = 1 + oracle_below(&random, (s.rows + s.group - 1) / s.group);
+        for (int a = 0; a < 3; a++) {
+            s.type[a] = i % 4 < 2 ? GPUCONV_SAMPLE_F16 : GPUCONV_SAMPLE_BF16;
+            s.step[a] = 1;
+            s.kind[a] = (rows_kind)oracle_below(&random, ROWS_PACKED);
+        }
+        run_shape(&random, &s, &gc_rows_toeplitz, 0);
+    }
+    CHECK(served > before || !inside()->figures.tensor_cores, "no job was served");
+    print_message("halves on tensor cores: %d jobs\n", served - before);
+}
+
 /* Blocks and responses that fit a transform, and those that are cut. */
 static void test_filters_that_change_with_time_agree_with_the_oracle(void **state) {
     (void)state;
@@ -350,6 +376,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_operation_by_direct_sums_agrees_with_the_oracle),
         cmocka_unit_test(test_every_operation_in_three_kernels_agrees_with_the_oracle),
         cmocka_unit_test(test_short_responses_by_direct_sums_agree_with_the_oracle),
+        cmocka_unit_test(test_halves_by_products_on_tensor_cores_agree_with_the_oracle),
         cmocka_unit_test(test_filters_that_change_with_time_agree_with_the_oracle),
         cmocka_unit_test(test_jobs_in_many_chunks_agree_with_the_oracle),
         cmocka_unit_test(test_the_choice_of_any_device_agrees_with_the_oracle),

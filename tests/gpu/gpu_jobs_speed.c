@@ -69,6 +69,12 @@ static const row rows[] = {
     SEQUENCES(32, 16384),
     {"64 x 768 x 512 * 768 x 512, forward and both gradients", 64 * 768, 512, 512, true, false, -768,
      GPUCONV_SAMPLE_F32, true, 0},
+    {"64 x 768 x 512 * 768 x 512, half, forward and both gradients", 64 * 768, 512, 512, true, false, -768,
+     GPUCONV_SAMPLE_F16, true, 0},
+    {"64 x 768 x 2048 * 768 x 2048, half, forward and both gradients", 64 * 768, 2048, 2048, true, false, -768,
+     GPUCONV_SAMPLE_F16, true, 0},
+    {"4 x 768 x 1024 * 768 x 1024, half", 4 * 768, 1024, 1024, false, false, -768, GPUCONV_SAMPLE_F16, true, 0},
+    {"1024 x 48000 * one 64, fresh, half", 1024, 48000, 64, false, false, 1024, GPUCONV_SAMPLE_F16, true, 0},
     {"65536 x 128 * own 128, fresh", 65536, 128, 128, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
     {"4096 x 512 * own 256, fresh", 4096, 512, 256, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
     {"1024 x 48000 * one 64, fresh", 1024, 48000, 64, false, false, 1024, GPUCONV_SAMPLE_F32, false, 0},
@@ -281,7 +287,10 @@ static double measure(bench *b, int first, int last, double *spread, double *cpu
 
 static const char *text_of(const gc_rows_plan *p, char *text) {
     if (!p->points)
-        snprintf(text, 40, "%s", p->algorithm == &gc_rows_direct ? "direct" : "short");
+        snprintf(text, 40, "%s",
+                 p->algorithm == &gc_rows_direct  ? "direct"
+                 : p->algorithm == &gc_rows_short ? "short"
+                                                  : "toeplitz");
     else
         snprintf(text, 40, "%s %lld", p->algorithm == &gc_rows_three_pass ? "3pass" : "chip",
                  (long long)(2 * p->points));
@@ -363,8 +372,8 @@ static struct { int all, within_10, within_25; } choices;
 /* Times every size that may be worth it, operation by operation, those in three kernels with three chunks, and the
  * choice among them. */
 static void try_all(bench *b, int operations) {
-    static const gc_cuda_rows *const algorithms[] = {&gc_rows_chip, &gc_rows_three_pass, &gc_rows_varying,
-                                                     &gc_rows_short, &gc_rows_direct};
+    static const gc_cuda_rows *const algorithms[] = {&gc_rows_chip,  &gc_rows_three_pass, &gc_rows_varying,
+                                                     &gc_rows_short, &gc_rows_toeplitz,   &gc_rows_direct};
     enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
     const gc_device *device = &((gc_cuda_arrays *)b->cuda)->figures;
     double fastest = HUGE_VAL, spread, cpu;

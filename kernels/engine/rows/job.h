@@ -287,6 +287,37 @@ int gck_short_span(int taps, int hop);                /* returns the taps that a
 cudaError_t gck_short_load(int shared_bytes_max);     /* as gck_chip_load */
 cudaError_t gck_short_convolve(const gck_short_job *job, cudaStream_t stream);
 
+/* ---- Products with Toeplitz matrices on tensor cores (rows/toeplitz.cu) -------------------------------------------
+ */
+
+enum { GCK_TOEPLITZ_TAPS = 1 << 14, GCK_TOEPLITZ_LONGEST = 1 << 28 /* frames, and the magnitude of the shift */ };
+
+typedef struct gck_toeplitz_sizes {
+    int rows;     /* of a block, which share a response */
+    int frames;   /* of the target, of a warp */
+    int stage;    /* frames of the source that a block loads at a time */
+    int warps;    /* of a block, at most */
+    int resident; /* blocks that the registers of a multiprocessor allow */
+} gck_toeplitz_sizes;
+
+gck_toeplitz_sizes gck_toeplitz_query(void);
+
+/* target[n] = gain sum over k of h[k] source[n + shift - k], with `reflect` source[n + shift + k]. All samples have one
+ * 16-bit type and steps of 1. Rows of the source and of the target that begin at multiples of 16 bytes are faster.
+ * Needs architecture 80. */
+typedef struct gck_toeplitz_job {
+    gck_rows source, response;
+    gck_target target;
+    gck_sharing sharing;
+    const float *gain; /* per row, or NULL */
+    int taps, shift, reflect;
+    int warps; /* of a block */
+} gck_toeplitz_job;
+
+int gck_toeplitz_shared(int taps);                   /* returns the bytes of shared memory of a block */
+cudaError_t gck_toeplitz_load(int shared_bytes_max); /* as gck_chip_load */
+cudaError_t gck_toeplitz_convolve(const gck_toeplitz_job *job, cudaStream_t stream);
+
 /* ---- Transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu) ------------------------------------- */
 
 /* Sizes of the transform: N = 1024 C complex points, C = 2^(4 + size). */

@@ -36,6 +36,9 @@ static cudaError_t init(gc_cuda_arrays *c) {
     GC_CUDA_TRY(c->resources.err, gc_cuda_read_device(c->base.device, &c->figures));
     c->costs = gc_costs_of_cuda(&c->figures);
     c->figures.memory = HUGE_VAL; /* workspaces are the caller's */
+    int tensor_cores = 0;         /* kernels that were compiled for an older architecture have no code for them */
+    GC_CUDA_TRY(c->resources.err, gck_dense_uses_tensor_cores(&tensor_cores));
+    c->figures.tensor_cores = c->figures.tensor_cores && tensor_cores;
     for (const gc_algorithm *const *a = gc_cuda_algorithms; *a; a++)
         if ((*a)->kind == GC_ROWS)
             GC_CUDA_TRY(c->resources.err, init_algorithm(c, (const gc_cuda_rows *)*a));

@@ -1,7 +1,8 @@
 /*
  * Convolutions of the caller's arrays (gpuconv_arrays.h) on a device. A call is planned by a pure function of its
  * problem and of the device: the algorithm, the size of its transforms and the workspace (cuda_rows.c). Each algorithm
- * is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c, rows_short.c, rows_varying.c.
+ * is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c, rows_short.c, rows_toeplitz.c,
+ * rows_varying.c.
  */
 #ifndef GC_CUDA_CUDA_ARRAYS_H
 #define GC_CUDA_CUDA_ARRAYS_H
@@ -152,7 +153,8 @@ struct gc_cuda_rows {
     cudaError_t (*run)(const gc_cuda_call *call, cudaStream_t stream);
 };
 
-extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct, gc_rows_short, gc_rows_varying;
+extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct, gc_rows_short, gc_rows_toeplitz,
+    gc_rows_varying;
 
 /* Returns the index of the kernels with transforms of `points` real points (0: none is needed); -1 if the algorithm has
  * none or the device does not have their shared memory. */

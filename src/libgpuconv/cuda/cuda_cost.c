@@ -24,17 +24,10 @@ enum { CHUNKS = 12 };
 /* Copies and kernels of a chunk, which nothing overlaps where chunks are short. */
 enum { CHUNK_LAUNCHES = 8 };
 
-const gc_algorithm *const gc_cuda_algorithms[] = {&gc_cuda_direct.row,
-                                                  &gc_cuda_overlap_save.row,
-                                                  &gc_cuda_partitioned.row,
-                                                  &gc_cuda_matrix.row,
-                                                  &gc_rows_chip.row,
-                                                  &gc_rows_three_pass.row,
-                                                  &gc_rows_direct.row,
-                                                  &gc_rows_short.row,
-                                                  &gc_rows_varying.row,
-                                                  &gc_bank_levels,
-                                                  NULL};
+const gc_algorithm *const gc_cuda_algorithms[] = {
+    &gc_cuda_direct.row,   &gc_cuda_overlap_save.row, &gc_cuda_partitioned.row, &gc_cuda_matrix.row,
+    &gc_rows_chip.row,     &gc_rows_three_pass.row,   &gc_rows_direct.row,      &gc_rows_short.row,
+    &gc_rows_toeplitz.row, &gc_rows_varying.row,      &gc_bank_levels,          NULL};
 
 int64_t gc_cuda_step(const gc_cuda_algorithm *a, const gc_schedule *s) {
     return a->step ? a->step(s) : s->hop;

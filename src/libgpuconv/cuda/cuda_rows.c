@@ -86,7 +86,7 @@ typedef struct question {
     int64_t device, multiprocessors, shared_memory, resident_shared_memory, workspace;
 } question;
 
-_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 12 * sizeof(int64_t) &&
+_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 13 * sizeof(int64_t) &&
                    sizeof(question) == sizeof(gc_job_shape) + sizeof(void *) + 8 * sizeof(int64_t),
                "a question has no padding");
 

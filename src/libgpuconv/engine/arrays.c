@@ -177,6 +177,14 @@ static gpuconv_status check_varying(const gpuconv_arrays_job *job, gc_job_shape 
                : GPUCONV_OK;
 }
 
+/* Returns whether the samples of a job are halves or bfloat16 that kernels can load eight at a time. */
+static bool has_halves(const gpuconv_arrays_job *job) {
+    const gpuconv_rows *x = &job->signal, *y = &job->output, *h = &job->response;
+    const bool whole = x->stride % 8 == 0 && y->stride % 8 == 0 && !x->starts && !y->starts;
+    return x->type != GPUCONV_SAMPLE_F32 && x->type == y->type && x->type == h->type && x->step == 1 && y->step == 1 &&
+           h->step == 1 && whole;
+}
+
 gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_job *job, gc_job_shape *s,
                             gpuconv_error *error) {
     const gpuconv_responses *kept = job->prepared;
@@ -204,7 +212,8 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
                         .taps = uses_response(job) ? job->response.frames : kept->taps,
                         .signal_frames = job->signal.frames,
                         .output_frames = job->output.frames,
-                        .offset = job->offset};
+                        .offset = job->offset,
+                        .halves = uses_response(job) && has_halves(job)};
     const gpuconv_status status = check_varying(job, s, error);
     if (status)
         return status;

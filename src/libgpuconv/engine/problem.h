@@ -33,6 +33,7 @@ typedef struct gc_job_shape {
                             for each block of `hop` frames, r as above; 0, 0: the filter does not change */
     int64_t linear;      /* the responses of blocks cross over the hop */
     int64_t narrow;      /* the samples that are written have 16 bits */
+    int64_t halves;      /* all samples have the same type of 16 bits, adjacent, in rows at multiples of 16 bytes */
 } gc_job_shape;
 
 typedef struct gc_problem {
