@@ -102,7 +102,7 @@ for line in "ir -h" "ir -?" "help ir"; do
 done
 
 # -h, -?, --help and help SUBCOMMAND print the same: one usage line, one sentence, options, two examples. -V works everywhere.
-for command in "" batch bench "bench rt" calibrate "ir info" "ir measure" "ir synth" live play; do
+for command in "" batch bench "bench rows" "bench rt" calibrate "ir info" "ir measure" "ir synth" live play; do
     # shellcheck disable=SC2086
     runs $command --help
     mv "$work/log/out" "$work/log/want"

@@ -89,7 +89,7 @@ template <int Size> __device__ __forceinline__ int thread_of_segment() {
     return t;
 }
 
-/* Returns the number of the thread's transform among those that its block computes at a time. */
+/* Returns which of the transforms that a block computes at a time is that of the thread. */
 template <int Size> __device__ __forceinline__ int group_of_thread() {
     return config<Size>::groups > 1 ? threadIdx.x / config<Size>::transform::T : 0;
 }

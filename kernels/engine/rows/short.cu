@@ -200,7 +200,8 @@ __device__ __forceinline__ const strided &skip(const strided &x, int) {
     return x;
 }
 
-/* Loads `span` taps of a response; those that it does not have are 0. exists: whether there is such a response. */
+/* Loads `span` taps of a response; those behind its end are 0. exists: whether the row has
+ * this response; if not, all taps are 0. */
 template <known_rows Known>
 __device__ __forceinline__ void load_taps(float *to, const gck_rows &rows, int64_t row, int taps, int span, bool exists,
                                           int first, int step) {

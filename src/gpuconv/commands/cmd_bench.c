@@ -141,10 +141,11 @@ static int run(const options *o) {
 static options given = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};
 
 static int command(const char **arguments, int count) {
-    return count
-               ? gc_print_error(GC_EXIT_USAGE, "bench takes options only, not '%.60s'; or gpuconv bench rt; try --help",
-                                arguments[0])
-               : run(&given);
+    return count ? gc_print_error(
+                       GC_EXIT_USAGE,
+                       "bench takes options only, not '%.60s'; or gpuconv bench rows, gpuconv bench rt; try --help",
+                       arguments[0])
+                 : run(&given);
 }
 
 static struct poptOption table[] = {

@@ -4,11 +4,12 @@
 
 #include "cli/cli.h"
 
-/* All subcommands. `gpuconv IN IR OUT` is the first; "bench rt" comes before "bench", because the first match is taken.
+/* All subcommands. `gpuconv IN IR OUT` is the first; "bench rows" and "bench rt" come before "bench", because the first
+ * match is taken.
  */
-extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_rt, gc_command_bench,
-    gc_command_calibrate, gc_command_ir_info, gc_command_ir_measure, gc_command_ir_synth, gc_command_live,
-    gc_command_play;
+extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_rows, gc_command_bench_rt,
+    gc_command_bench, gc_command_calibrate, gc_command_ir_info, gc_command_ir_measure, gc_command_ir_synth,
+    gc_command_live, gc_command_play;
 extern const gc_command *const gc_commands[]; /* NULL at the end */
 
 /* The words of --algorithm, the names of the library's algorithms, for argDescrip and gc_choose. The index of a word is

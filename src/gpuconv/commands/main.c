@@ -73,10 +73,11 @@ static int print_help_of(int argc, char **argv) {
     int status = command ? -1 : explain_group(argc, argv, argc == 2);
     if (status >= 0)
         return status;
-    return gc_print_error(GC_EXIT_USAGE,
-                          "help '%.60s': no such subcommand; there are batch, bench, bench rt, calibrate, ir info, "
-                          "ir measure, ir synth, live and play; try --help",
-                          argv[command ? words + 1 : 1]);
+    return gc_print_error(
+        GC_EXIT_USAGE,
+        "help '%.60s': no such subcommand; there are batch, bench, bench rows, bench rt, calibrate, ir info, "
+        "ir measure, ir synth, live and play; try --help",
+        argv[command ? words + 1 : 1]);
 }
 
 static int run(int argc, char **argv) {

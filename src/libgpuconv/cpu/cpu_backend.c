@@ -300,6 +300,7 @@ static const gc_measure_backend measures = {
     .peak_rates = gc_cpu_peak_rates,
     .copy = gc_cpu_copy,
     .time_plan = gc_cpu_time_plan,
+    .time_rows = gc_cpu_time_rows,
     .time_reference = gc_cpu_time_reference,
     .calibrate = gc_cpu_calibrate,
 };

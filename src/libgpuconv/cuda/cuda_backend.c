@@ -332,6 +332,7 @@ static const gc_measure_backend measures = {
     .peak_rates = gc_cuda_peak_rates,
     .copy = gc_cuda_copy,
     .time_plan = gc_cuda_time_plan,
+    .time_rows = gc_cuda_time_rows,
     .time_reference = gc_cuda_time_reference,
     .calibrate = gc_cuda_calibrate,
 };

@@ -42,6 +42,7 @@ gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *r
 gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
                             gpuconv_error *error);
 gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
+gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_timing *timing, gpuconv_error *error);
 gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
                                       gpuconv_error *error);
 

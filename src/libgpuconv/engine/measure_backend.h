@@ -4,6 +4,7 @@
 #define GC_ENGINE_MEASURE_BACKEND_H
 
 #include "costs.h"
+#include "gpuconv_arrays.h"
 
 /* Highest measured rates of a processor. */
 typedef struct gc_peak_rates {
@@ -23,6 +24,43 @@ typedef struct gc_timing {
 } gc_timing;
 
 enum { GC_TIMING_RUNS_MAX = 64 };
+
+/* Rows of a type of sample: `rows` of `frames`, of which the first `distinct` are given; row i has the samples of row i
+ * mod distinct. */
+typedef struct gc_timed_rows {
+    const void *samples; /* distinct x frames, in host memory */
+    int64_t rows, distinct, frames;
+} gc_timed_rows;
+
+/* A convolution of rows to time (gpuconv_arrays.h): row i with response i mod response.rows or, with a hop, with a
+ * response for each block, as many frames out as in. */
+typedef struct gc_rows_timing {
+    gpuconv_sample_type type;
+    gc_timed_rows signal, response;
+    int64_t hop;
+    const int64_t *checked; /* numbers of rows whose output is wanted */
+    int checks;
+    void *output; /* receives checks x signal.frames samples */
+    int runs;     /* at most GC_TIMING_RUNS_MAX */
+    double *seconds;
+} gc_rows_timing;
+
+/* Returns the bytes of a sample. */
+static inline int64_t gc_timed_sample_bytes(gpuconv_sample_type type) {
+    return type == GPUCONV_SAMPLE_F32 ? 4 : 2;
+}
+
+/* Returns the job of three arrays at these addresses. */
+static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, void *signal, void *response, void *output) {
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    const gc_timed_rows *x = &t->signal, *h = &t->response;
+    job.signal = (gpuconv_rows){signal, t->type, x->rows, x->frames, x->frames, 1, NULL, NULL};
+    job.response = (gpuconv_rows){response, t->type, h->rows, h->frames, h->frames, 1, NULL, NULL};
+    job.output = job.signal;
+    job.output.data = output;
+    job.hop = t->hop;
+    return job;
+}
 
 /* What was timed of the FFT library of a processor. */
 typedef struct gc_reference {
@@ -49,6 +87,10 @@ typedef struct gc_measure_backend {
      * size. Fails with UNSUPPORTED if the library is not installed. */
     gpuconv_status (*time_reference)(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
                                      gpuconv_error *error);
+
+    /* Measures the runs of a convolution of rows that are already in the backend's memory. Fails with DEVICE, MEMORY or
+     * any status of gpuconv_arrays_run. */
+    gpuconv_status (*time_rows)(const gpuconv_config *config, const gc_rows_timing *timing, gpuconv_error *error);
 
     /* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY.
      */

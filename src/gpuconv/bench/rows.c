@@ -1,0 +1,178 @@
+/* Times rows of every length on each backend and verifies them. */
+#include "rows.h"
+#include "rows_peer.h"
+#include "timing.h"
+
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
+#include "libgpuconv/core/statistics.h"
+#include "libgpuconv/dsp/half.h"
+#include "libgpuconv/report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Rows that differ from each other, those that are verified, and frames of each. */
+enum { DISTINCT = 256, CHECKS = 4, CHECKED_FRAMES = 64 };
+
+/* The largest error of a correct output, in dB. */
+static const double float_bound = -115, half_bound = -48;
+
+/* Sequences of 768 channels. */
+#define SEQUENCE(batch, frames, type)                                                                                  \
+    { (batch)*INT64_C(768), frames, frames, 768, 0, GPUCONV_SAMPLE_##type }
+#define SEQUENCES(batch, frames) SEQUENCE(batch, frames, F32), SEQUENCE(batch, frames, F16)
+
+static const gc_bench_row cases[] = {SEQUENCES(64, 128),
+                                     SEQUENCES(64, 256),
+                                     SEQUENCES(64, 512),
+                                     SEQUENCES(64, 1024),
+                                     SEQUENCES(64, 2048),
+                                     SEQUENCES(64, 4096),
+                                     SEQUENCES(64, 8192),
+                                     SEQUENCES(32, 16384),
+                                     {65536, 128, 128, 65536, 0, GPUCONV_SAMPLE_F32},
+                                     {4096, 512, 256, 4096, 0, GPUCONV_SAMPLE_F32},
+                                     {1024, 48000, 64, 1, 0, GPUCONV_SAMPLE_F32},
+                                     {64, 64000, 128, 0, 64, GPUCONV_SAMPLE_F32},
+                                     {16, 480000, 1024, 0, 480, GPUCONV_SAMPLE_F32}};
+enum { CASES = sizeof cases / sizeof *cases, CPU_PART = 16 };
+
+/* Returns the case as a backend gets it: the CPU gets a sixteenth of the rows, at least one for each response. */
+static gc_bench_row case_of(int i, gpuconv_backend backend) {
+    gc_bench_row r = cases[i];
+    const bool own = r.responses == r.rows;
+    if (backend == GPUCONV_BACKEND_CPU)
+        r.rows = gc_max(r.rows / CPU_PART, own ? 1 : r.responses);
+    if (r.hop)
+        r.responses = r.rows * (r.frames / r.hop);
+    else if (own)
+        r.responses = r.rows;
+    return r;
+}
+
+/* A block of different rows, as numbers and as samples. */
+typedef struct block {
+    float *number;
+    uint16_t *half; /* NULL: floats */
+    gc_timed_rows rows;
+} block;
+
+static bool make_block(block *b, uint64_t seed, int64_t rows, int64_t frames, gpuconv_sample_type type) {
+    const int64_t distinct = gc_min(rows, DISTINCT), samples = distinct * frames;
+    b->number = gc_calloc(samples, sizeof *b->number);
+    b->half = type == GPUCONV_SAMPLE_F32 ? NULL : gc_calloc(samples, sizeof *b->half);
+    if (!b->number || (type != GPUCONV_SAMPLE_F32 && !b->half))
+        return false;
+    for (int64_t i = 0; i < samples; i++) {
+        b->number[i] = gc_random_float(&seed);
+        if (b->half)
+            b->number[i] = gc_half_to_float(b->half[i] = gc_half_of_float(b->number[i]));
+    }
+    b->rows = (gc_timed_rows){b->half ? (const void *)b->half : b->number, rows, distinct, frames};
+    return true;
+}
+
+static void free_block(block *b) {
+    free(b->number);
+    free(b->half);
+}
+
+/* Returns frame n of an output row in double precision. */
+static double expected(const gc_bench_row *r, const block *x, const block *h, int64_t row, int64_t n) {
+    const float *signal = x->number + row % x->rows.distinct * r->frames;
+    double sum = 0;
+    for (int64_t m = gc_max(0, n - r->taps + 1); m <= n; m++) {
+        const int64_t response = r->hop ? row * (r->frames / r->hop) + m / r->hop : row % r->responses;
+        sum += (double)signal[m] * (double)h->number[response % h->rows.distinct * r->taps + n - m];
+    }
+    return sum;
+}
+
+/* Returns the relative RMS error of some frames of the checked rows, in dB. */
+static double error_of(const gc_bench_row *r, const block *x, const block *h, const gc_rows_timing *t) {
+    double wrong = 0, power = 0;
+    for (int i = 0; i < t->checks; i++)
+        for (int64_t k = 0; k < CHECKED_FRAMES; k++) {
+            const int64_t n = k * (r->frames - 1) / (CHECKED_FRAMES - 1), at = i * r->frames + n;
+            const double got = x->half ? (double)gc_half_to_float(((const uint16_t *)t->output)[at])
+                                       : (double)((const float *)t->output)[at];
+            const double want = expected(r, x, h, t->checked[i], n);
+            wrong += (got - want) * (got - want);
+            power += want * want;
+        }
+    return 10 * log10(wrong / power);
+}
+
+/* Times and verifies a case. */
+static gpuconv_status time_case(const gc_bench *b, const gc_backend *backend, const gc_bench_row *r, double *seconds,
+                                double *error_db, gpuconv_error *error) {
+    block x = {0}, h = {0};
+    const int64_t checked[CHECKS] = {0, r->rows / 3, 2 * r->rows / 3, r->rows - 1};
+    gc_rows_timing t = {r->type, .hop = r->hop, .checked = checked, .checks = CHECKS, .runs = b->runs};
+    t.seconds = seconds;
+    t.output = gc_calloc(CHECKS * r->frames, sizeof(float));
+    const bool made = make_block(&x, 1, r->rows, r->frames, r->type) &&
+                      make_block(&h, 2, r->responses, r->taps, r->type) && t.output;
+    t.signal = x.rows;
+    t.response = h.rows;
+    gpuconv_status status =
+        made ? backend->measure->time_rows(&b->config, &t, error) : gc_fail_memory(error, "the benchmark");
+    if (!status)
+        *error_db = error_of(r, &x, &h, &t);
+    if (!status && !(*error_db <= (x.half ? half_bound : float_bound)))
+        status = gc_fail(error, GPUCONV_ERROR_STATE, "rows of %lld frames are wrong: the error is %.1f dB",
+                         (long long)r->frames, *error_db);
+    free(t.output);
+    free_block(&x);
+    free_block(&h);
+    return status;
+}
+
+/* Reports a case. peer: the seconds of PyTorch; NaN: it was not measured. */
+static void report_case(const gc_bench *b, gpuconv_backend backend, const gc_bench_row *r, const double *seconds,
+                        double peer, double error_db) {
+    static const char *const names[] = {"ms", "spread", "of bytes", "error dB", "PyTorch ms", "of PyTorch"};
+    char label[160], each[64];
+    double spread;
+    const double median = gc_median((double *)seconds, b->runs, &spread);
+    const double samples = 2 * (double)r->rows * (double)r->frames + (double)r->responses * (double)r->taps;
+    const double bytes = samples * (double)gc_timed_sample_bytes(r->type);
+    if (r->hop)
+        snprintf(each, sizeof each, "%lld taps each %lld frames", (long long)r->taps, (long long)r->hop);
+    else
+        snprintf(each, sizeof each, "%s%.0lld%s%lld", r->responses == r->rows ? "own" : "",
+                 r->responses == r->rows ? 0LL : (long long)r->responses, r->responses == r->rows ? " " : " of ",
+                 (long long)r->taps);
+    snprintf(label, sizeof label, "%s: %lld x %lld, %s%s", gpuconv_backend_name(backend), (long long)r->rows,
+             (long long)r->frames, each, r->type == GPUCONV_SAMPLE_F32 ? "" : ", half");
+    const double values[] = {median * 1e3, spread * 1e3, median / (bytes / b->copy[backend]),
+                             error_db,     peer * 1e3,   median / peer};
+    gc_report_named_row(b->report, "rows", label, isnan(peer) ? 4 : 6, names, values);
+}
+
+gpuconv_status gc_bench_rows(const gc_bench *b, int64_t most, gpuconv_error *error) {
+    const gc_backend *list[GC_BACKENDS];
+    const int count = gc_bench_backends(b, list);
+    gpuconv_status status = count ? GPUCONV_OK : gc_bench_fail_no_backend(error);
+    for (int k = 0; k < count && !status; k++) {
+        const gpuconv_backend id = list[k]->id;
+        gc_bench_row rows[CASES];
+        double peer[CASES];
+        int cases_count = 0;
+        for (int i = 0; i < CASES; i++)
+            if (cases[i].frames <= most)
+                rows[cases_count++] = case_of(i, id);
+        if (!gc_bench_rows_peer(rows, cases_count, id, b->config.threads, b->runs, peer))
+            gc_bench_note(b, "python3 has no PyTorch for this processor; its times are left out");
+        for (int i = 0; i < cases_count && !status; i++) {
+            double seconds[GC_BENCH_RUNS_MOST], error_db = 0;
+            status = time_case(b, list[k], &rows[i], seconds, &error_db, error);
+            if (!status)
+                report_case(b, id, &rows[i], seconds, peer[i], error_db);
+        }
+    }
+    return status;
+}

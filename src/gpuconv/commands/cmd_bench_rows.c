@@ -1,0 +1,67 @@
+/* gpuconv bench rows: measures convolutions of many rows of arrays. */
+#include "cli/cli.h"
+#include "commands.h"
+#include "gpuconv/bench/rows.h"
+#include "libgpuconv/report/report.h"
+
+typedef struct options {
+    char *backend, *report;
+    double most;
+    int device, threads, runs, quiet;
+} options;
+
+static void note(void *context, const char *text) {
+    const options *o = context;
+    if (!o->quiet)
+        fprintf(stderr, "gpuconv: %s\n", text);
+}
+
+static int run(options *o) {
+    const int format = gc_choose("--report", o->report, GC_WORDS_REPORT);
+    const int backend = format < 0 ? -1 : gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
+    if (backend < 0)
+        return GC_EXIT_USAGE;
+    gpuconv_error error = {0};
+    gc_bench b = {.config = gpuconv_config_default(), .runs = o->runs, .note = note, .context = o};
+    b.config.backend = (gpuconv_backend)backend;
+    b.config.device = o->device;
+    b.config.threads = o->threads;
+    if (gpuconv_report_new(&b.report) != GPUCONV_OK)
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
+    (void)gc_catch_signals();
+    gpuconv_status status = gc_bench_peak_rates(&b, &error);
+    if (!status)
+        status = gc_bench_rows(&b, (int64_t)o->most, &error);
+    const bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "rows"));
+    return gc_finish_bench(status, &error, measured, b.report, (gpuconv_report_format)format);
+}
+
+static options given = {.device = -1, .runs = 11, .most = 1e6};
+
+static int command(const char **arguments, int count) {
+    return count ? gc_print_error(GC_EXIT_USAGE, "bench rows takes options only, not '%.60s'; try --help", arguments[0])
+                 : run(&given);
+}
+
+static struct poptOption table[] = {
+    {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, "where to compute (default: on every backend)",
+     GC_WORDS_BACKEND},
+    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE,
+     "number of the CUDA device (default: the largest GPU)", "NUMBER"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one per core)", "COUNT"},
+    {"most", '\0', POPT_ARG_DOUBLE, &given.most, GC_RANGE_BENCH_MOST, "rows of at most LENGTH frames (default: all)",
+     "LENGTH"},
+    {"runs", '\0', POPT_ARG_INT, &given.runs, GC_RANGE_BENCH_RUNS, "timed runs of each measurement (default: 11)",
+     "COUNT"},
+    {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the figures as text or JSON (default: text)",
+     GC_WORDS_REPORT},
+    {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
+    GC_OPTIONS_END};
+
+const gc_command gc_command_bench_rows = {
+    .name = "gpuconv bench rows",
+    .arguments = "",
+    .about = "Measures convolutions of many rows of arrays and checks every output.",
+    .options = table,
+    .run = command,
+    .examples = {{"gpuconv bench rows --backend cpu --most 4096", "times rows of up to 4096 frames on the CPU"}}};
