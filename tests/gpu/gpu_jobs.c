@@ -350,6 +350,8 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
     oracle_random random = {104};
     const gc_device before = inside()->figures;
     for (int d = 0; d < COUNT(shared); d++) {
+        if (shared[d] > before.shared_memory)
+            continue; /* GPUCONV_CUDA_LIMITS: the kernels are loaded for less */
         if (shared[d])
             inside()->figures.shared_memory = inside()->figures.resident_shared_memory = shared[d];
         for (int i = 0; i < COUNT(taps) * 3; i += jobs_quick ? 7 : 1) {
