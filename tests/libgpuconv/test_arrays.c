@@ -470,6 +470,35 @@ static void rows_whose_first_term_is_the_longest_are_convolved(void **state) {
     gpuconv_arrays_free(place);
 }
 
+/* A place of many threads divides rows into jobs. The transforms of a response that rows share belong to the call, not
+ * to the rows. */
+static void divided_rows_share_the_transforms_of_a_response(void **state) {
+    (void)state;
+    enum { MANY = 16, LENGTH = 300, FRAMES = 5000 };
+    float *x = calloc(MANY * FRAMES, sizeof *x), *y = calloc(MANY * FRAMES, sizeof *y), h[2 * LENGTH] = {0};
+    gpuconv_arrays *place = new_place(16);
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    gpuconv_error error = {0};
+    assert_true(x && y);
+    for (int i = 0; i < MANY; i++)
+        x[i * FRAMES] = (float)(i + 1);
+    h[LENGTH - 1] = 0.5f;
+    h[LENGTH] = 0.25f;
+    job.signal = gpuconv_rows_of_floats(x, MANY, FRAMES);
+    job.response = gpuconv_rows_of_floats(h, 2, LENGTH);
+    job.output = gpuconv_rows_of_floats(y, MANY, FRAMES);
+    CHECK(!gpuconv_arrays_run(place, &job, NULL, 0, NULL, &error), "%s", error.message);
+    for (int i = 0; i < MANY; i++)
+        for (int n = 0; n < FRAMES; n++) {
+            const float tap = i % 2 ? 0.25f : 0.5f;
+            const float want = n == (i % 2 ? 0 : LENGTH - 1) ? tap * (float)(i + 1) : 0;
+            CHECK(fabsf(y[i * FRAMES + n] - want) < 1e-4f, "row %d, frame %d", i, n);
+        }
+    free(x);
+    free(y);
+    gpuconv_arrays_free(place);
+}
+
 static void a_plan_names_its_algorithm(void **state) {
     (void)state;
     static const struct {
@@ -593,6 +622,7 @@ int main(void) {
         cmocka_unit_test(wrong_values_are_refused),
         cmocka_unit_test(a_filter_that_changes_with_time_needs_a_response_for_each_block),
         cmocka_unit_test(rows_whose_first_term_is_the_longest_are_convolved),
+        cmocka_unit_test(divided_rows_share_the_transforms_of_a_response),
         cmocka_unit_test(a_plan_names_its_algorithm),
         cmocka_unit_test(a_streamer_gives_the_whole_convolution),
         cmocka_unit_test(a_batch_slot_gives_the_bytes_of_the_engine),

@@ -67,8 +67,8 @@ typedef struct batch {
 static void free_batch(batch *b) {
     for (int64_t i = 0; i < b->divided_count; i++) {
         gc_kept_response *kept = b->divided[i].prepared;
-        if (!kept || kept->taps)
-            continue;
+        if (!kept || kept->taps || kept == b->divided[i].shared)
+            continue; /* of the caller */
         gc_kept_response_free_spectra(kept);
         free(kept);
     }
