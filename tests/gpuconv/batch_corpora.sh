@@ -181,6 +181,20 @@ for response in two-routes one-route; do
     done
 done
 
+# FLAC at each level has the bytes of flac -LEVEL, and other formats have no levels.
+refuses 2 "--compression must be 0 to 8" batch --inputs c/a/x0.flac --irs ir/h0.wav --format flac --compression 9 --out none
+batch 1 --inputs c/a/x0.flac --irs ir/h0.wav --compression 3 --out none
+says none/results.jsonl "levels of compression are FLAC's"
+if command -v flac >"$work/log/which"; then
+    for level in 0 1 2 3 4 5 6 7 8; do
+        batch 0 --inputs c/a/x0.flac --irs ir/h0.wav --format flac --compression $level --out level$level
+        flac -s -d -f level$level/x0.flac -o decoded.wav || fail "flac -d"
+        flac -s -f -$level --no-padding --no-seektable decoded.wav -o recoded.flac || fail "flac -$level"
+        cmp level$level/x0.flac recoded.flac || fail "--compression $level: other bytes than flac -$level"
+    done
+    cmp level0/x0.flac level8/x0.flac >"$work/log/cmp" && fail "--compression changes nothing"
+fi
+
 # Other containers, where the module is there.
 make_audio noise x.ogg ogg 1 16000 9000 0.1
 batch 0 --inputs x.ogg --irs ir/h0.wav --format opus --preset speech --out opus

@@ -14,6 +14,9 @@ static const char *const lists[] = {[GC_LIST_KALDI] = "wav.scp",
                                     [GC_LIST_METADATA_CSV] = "metadata.csv",
                                     [GC_LIST_METADATA_JSONL] = "metadata.jsonl"};
 
+/* The other files of a data folder of Kaldi. */
+static const char *const of_kaldi[] = {GC_OWN_TEXT, GC_OWN_SPEAKERS, GC_OWN_UTTERANCES, GC_OWN_SEGMENTS};
+
 const char *gc_own_list(gc_list_kind kind) {
     return lists[kind];
 }
@@ -33,6 +36,13 @@ static bool begins(const char *path, const char *name) {
     return name && strlen(name) == strcspn(path, "/") && gc_begins_with(path, name);
 }
 
+static bool begins_with_kaldi(const char *path) {
+    bool found = false;
+    for (size_t i = 0; i < sizeof of_kaldi / sizeof *of_kaldi && !found; i++)
+        found = begins(path, of_kaldi[i]);
+    return found;
+}
+
 /* Decides whether the first component of a path is the name of one of the batch's shards. */
 static bool begins_with_shard(const gc_own_files *own, const char *path) {
     char name[GC_OWN_SHARD];
@@ -50,7 +60,7 @@ bool gc_own_is_temporary(const char *path) {
 
 bool gc_own_reserves(const gc_own_files *own, const char *path) {
     bool found = begins(path, GC_OWN_RESULTS) || begins(path, GC_OWN_MANIFEST) || begins(path, GC_OWN_LOCK) ||
-                 begins_with_shard(own, path);
+                 begins_with_kaldi(path) || begins_with_shard(own, path);
     for (size_t i = 0; i < sizeof lists / sizeof *lists && !found; i++)
         found = begins(path, lists[i]);
     return found;
@@ -58,5 +68,6 @@ bool gc_own_reserves(const gc_own_files *own, const char *path) {
 
 bool gc_own_replaces(const gc_own_files *own, const char *path) {
     return (!own->resume && begins(path, GC_OWN_RESULTS)) || (own->manifest && begins(path, GC_OWN_MANIFEST)) ||
-           begins(path, lists[own->kind]) || begins(path, GC_OWN_LOCK) || begins_with_shard(own, path);
+           begins(path, lists[own->kind]) || (own->kind == GC_LIST_KALDI && begins_with_kaldi(path)) ||
+           begins(path, GC_OWN_LOCK) || begins_with_shard(own, path);
 }
