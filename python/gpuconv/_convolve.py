@@ -219,8 +219,15 @@ class Convolver:
         return _rebuild, (self._response if self._kind == "response" else self._array, options)
 
     def __repr__(self) -> str:
-        what = repr(self._response) if self._kind == "response" else f"{self._kind} array of shape {tuple(self._array.shape)}"
-        return f"gpuconv.Convolver({what})"
+        if self._kind != "response":
+            _, device, reason = self._prepared.plan(1, self._frames, thread_count(self._threads))
+            what = f"{self._kind} array of shape {tuple(self._array.shape)}"
+            return f"<gpuconv.Convolver of a {what}: {reason.split(':')[0]} on {device}>"
+        how = "plan(frames) tells how"
+        if self._engines:
+            engine, _ = list(self._engines.values())[-1]
+            how = f"{engine.algorithm} on {engine.device}"
+        return f"<gpuconv.Convolver of {repr(self._response)[9:-1]}: {how}>"
 
     @property
     def frames(self) -> int:

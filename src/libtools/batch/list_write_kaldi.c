@@ -111,8 +111,7 @@ static bool write_lines(const utterances *u, kind file, int fd) {
 }
 
 /* Writes one file of the folder. */
-static gpuconv_status write_file(const gc_list_output *o, const utterances *u, kind file,
-                                 gpuconv_error *error) {
+static gpuconv_status write_file(const gc_list_output *o, const utterances *u, kind file, gpuconv_error *error) {
     char path[GC_OWN_PATH];
     gc_output_file *out = NULL;
     static const char *const names[] = {"wav.scp", GC_OWN_TEXT, GC_OWN_SEGMENTS, GC_OWN_SPEAKERS, GC_OWN_UTTERANCES};
