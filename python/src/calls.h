@@ -4,6 +4,8 @@
 
 #include "common.h"
 
+#include <gpuconv_arrays.h>
+
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -65,6 +67,10 @@ inline void run_interruptible(const work &call) {
     volatile int cancel = 0;
     run_interruptible(&cancel, call);
 }
+
+// Computes one of the operations on rows in host memory, first, second and result, for a caller that has no GIL.
+gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
+                            gpuconv_error *error);
 
 // Cancels the calls of all other threads and waits for their end, a few seconds at most. Later calls of these threads
 // do not return. For Python's atexit.

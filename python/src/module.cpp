@@ -93,4 +93,7 @@ NB_MODULE(_core, m) {
     bind_files(m);
     bind_realtime(m);
     bind_response(m);
+#ifdef GPUCONV_XLA
+    bind_xla(m);
+#endif
 }
