@@ -1,5 +1,7 @@
 """convolve() where JAX traces: values, derivatives of any order, vmap, through XLA's custom call and through the host."""
 
+import subprocess
+import sys
 import threading
 
 import gpuconv
@@ -38,6 +40,20 @@ def test_the_compiled_call_is_that_of_the_build(path, rng):
     text = jax.jit(gpuconv.convolve).lower(*arrays(rng, (2, 30), (5,))).as_text()
     direct = path == "as built" and hasattr(gpuconv._core, "xla_rows")
     assert ("gpuconv_rows" in text) == direct and ("callback" in text) != direct
+
+
+OLDER = """
+import jax, numpy as np
+def refuse(*arguments, **keywords):
+    raise RuntimeError("API version mismatch")
+jax.ffi.register_ffi_target = refuse
+import gpuconv
+assert np.allclose(jax.jit(gpuconv.convolve)(np.ones(5, "f"), np.ones(3, "f")), [1, 2, 3, 3, 3, 2, 1])
+"""
+
+
+def test_an_xla_that_is_older_than_the_headers_calls_through_the_host():
+    subprocess.run([sys.executable, "-c", OLDER], check=True)
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid", "causal"])
