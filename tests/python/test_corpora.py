@@ -93,12 +93,23 @@ def test_a_folder_without_speakers_gets_one_for_each_utterance(sounds, tmp_path)
 
 
 def test_an_utterance_without_transcript_or_speaker_is_refused(sounds, tmp_path):
+    data = kaldi_folder(tmp_path / "two", sounds, utt2spk="rec-a s\nrec-b s t\n")
+    with pytest.warns(UserWarning, match="utt2spk has no line with one speaker"):
+        assert gpuconv.batch(data, irs=sounds / "room0.wav", out=tmp_path / "one", preset="speech").failed == 1
     data = kaldi_folder(tmp_path / "data", sounds, text="rec-a x\n", utt2spk="rec-a s\nrec-b s\n")
     with pytest.warns(UserWarning, match="text has no line"):
         result = gpuconv.batch(data, irs=sounds / "room0.wav", out=tmp_path / "out", preset="speech")
     assert result.failed == 1 and check_kaldi(tmp_path / "out") == [b"rec-a"]
     with pytest.raises(ValueError, match="would be replaced"):
         gpuconv.batch(data, irs=sounds / "room0.wav", out=data, preset="speech")
+
+
+def test_only_data_folders_of_kaldi_reserve_their_names(sounds, tmp_path):
+    for name in ("text", "segments"):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        (tmp_path / "in" / name / "a.wav").write_bytes((sounds / "a.wav").read_bytes())
+    result = gpuconv.batch(inputs=str(tmp_path / "in" / "**" / "*.wav"), irs=sounds / "room0.wav", out=tmp_path / "out")
+    assert (result.done, result.failed) == (2, 0) and (tmp_path / "out" / "segments" / "a.wav").exists()
 
 
 # ---- lhotse ----

@@ -24,9 +24,9 @@ static bool keep_words(gc_row *row, const char *id, const folder *f) {
     const char *text = gc_kaldi_table_find(&f->text, id), *speaker = gc_kaldi_table_find(&f->speakers, id);
     if (f->has_text && !text)
         return gc_row_refuse(row, "text has no line for the utterance (utils/fix_data_dir.sh repairs a folder):", id);
-    if (f->has_speakers && !(speaker && *speaker))
+    if (f->has_speakers && !(speaker && *speaker && !strpbrk(speaker, GC_KALDI_BLANKS)))
         return gc_row_refuse(row,
-                             "utt2spk has no line for the utterance (utils/fix_data_dir.sh repairs a folder):", id);
+                             "utt2spk has no line with one speaker for (utils/fix_data_dir.sh repairs a folder):", id);
     return gc_text_append(&row->origin, "%s %s", speaker ? speaker : id, text ? text : "");
 }
 

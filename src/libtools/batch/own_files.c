@@ -36,8 +36,12 @@ static bool begins(const char *path, const char *name) {
     return name && strlen(name) == strcspn(path, "/") && gc_begins_with(path, name);
 }
 
-static bool begins_with_kaldi(const char *path) {
+/* Decides the same for the files of a data folder of Kaldi, which only a batch of one writes: their names are those
+ * that folders of other corpora may have. */
+static bool begins_with_kaldi(const gc_own_files *own, const char *path) {
     bool found = false;
+    if (own->kind != GC_LIST_KALDI)
+        return false;
     for (size_t i = 0; i < sizeof of_kaldi / sizeof *of_kaldi && !found; i++)
         found = begins(path, of_kaldi[i]);
     return found;
@@ -60,7 +64,7 @@ bool gc_own_is_temporary(const char *path) {
 
 bool gc_own_reserves(const gc_own_files *own, const char *path) {
     bool found = begins(path, GC_OWN_RESULTS) || begins(path, GC_OWN_MANIFEST) || begins(path, GC_OWN_LOCK) ||
-                 begins_with_kaldi(path) || begins_with_shard(own, path);
+                 begins_with_kaldi(own, path) || begins_with_shard(own, path);
     for (size_t i = 0; i < sizeof lists / sizeof *lists && !found; i++)
         found = begins(path, lists[i]);
     return found;
@@ -68,6 +72,6 @@ bool gc_own_reserves(const gc_own_files *own, const char *path) {
 
 bool gc_own_replaces(const gc_own_files *own, const char *path) {
     return (!own->resume && begins(path, GC_OWN_RESULTS)) || (own->manifest && begins(path, GC_OWN_MANIFEST)) ||
-           begins(path, lists[own->kind]) || (own->kind == GC_LIST_KALDI && begins_with_kaldi(path)) ||
-           begins(path, GC_OWN_LOCK) || begins_with_shard(own, path);
+           begins(path, lists[own->kind]) || begins_with_kaldi(own, path) || begins(path, GC_OWN_LOCK) ||
+           begins_with_shard(own, path);
 }
