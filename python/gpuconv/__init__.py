@@ -5,7 +5,8 @@
     hall = gpuconv.prepare_ir("hall.flac", inputs=len(x), rate=rate, normalize="loudness")
     gpuconv.write("wet.flac", gpuconv.Convolver(hall)(x), rate)
 
-convolve(x, h) takes arrays of NumPy, PyTorch, CuPy and JAX. Gradients: tensors of PyTorch only; gpuconv.torch has modules.
+convolve(x, h) takes arrays of NumPy, PyTorch, CuPy and JAX. With gradients in PyTorch and
+JAX; gpuconv.torch has modules.
 """
 
 from ._acoustics import Acoustics, acoustics

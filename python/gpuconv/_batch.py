@@ -50,6 +50,7 @@ class BatchOptions(TypedDict, total=False):
     format: str  #: container and extension of the outputs, such as "flac"
     encoding: str  #: sample format of the outputs, such as "s16"
     dither: str  #: "none", "tpdf"
+    compression: int  #: level of FLAC, 0 (fastest) to 8 (smallest); None: 5
 
 
 WORDS = {
@@ -86,6 +87,8 @@ def _text(name: str, value: Any) -> str:
         return str(value)
     if name == "series":
         return "|".join(series_of(value))
+    if name == "compression":
+        return str(whole(name, value, 0, 8))
     if name in ("reverse", "minimum_phase"):
         return str(int(bool(value)))
     if name in RANGES and isinstance(value, (tuple, list)):
@@ -144,6 +147,7 @@ def batch(
     segments: Optional[Path] = None,
     shard_size: int = 0,
     id_suffix: str = "_rvb",
+    absolute: bool = False,
     resume: bool = False,
     fail_fast: bool = False,
     backend: str = "auto",
@@ -164,6 +168,7 @@ def batch(
     out: folder of the results; it also gets results.jsonl, one line for each file, and manifest.csv of what was picked.
     segments: Kaldi segments of a wav.scp. shard_size: pack the outputs into tar files of so many entries; 0: loose files.
     id_suffix: follows the identifiers of recordings, cuts and supervisions in a list of outputs for lhotse; "": nothing does.
+    absolute: paths in a list of outputs begin with /, instead of with `out`.
     resume: skip entries that are done and unchanged. workers: files at the same time; 0: one per core. devices: numbers
     of CUDA devices; (): as many as pay off.
     options: see BatchOptions: batch(inputs="speech/*.wav", irs="rooms/*.flac", out="wet", preset="speech", wet=(-6, 0)).
@@ -191,6 +196,7 @@ def batch(
         **numbers,
         "segments": None if segments is None else path_of("segments", segments),
         "id_suffix": str(id_suffix),
+        "absolute": int(absolute),
         "resume": int(resume),
         "fail_fast": int(fail_fast),
     }

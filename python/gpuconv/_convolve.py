@@ -11,7 +11,7 @@ import numpy as np
 from . import _core
 from ._batches import broadcast_batch
 from ._host import HostPrepared, convolve_into, thread_count
-from ._libraries import check_frames, from_host, host_view, library, same_library, through_host, to_host, warn_of_axis
+from ._libraries import check_frames, from_host, host_view, is_traced, library, same_library, through_host, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
 
@@ -69,9 +69,8 @@ def convolve(
 ) -> Any:
     """Convolves signals with responses: y[n] = sum over k of h[k] x[n - k], exactly, in 32-bit floats.
 
-    x: array with frames along `axis`; every other dimension is a batch. NumPy, PyTorch, CuPy, JAX (outside of jax.jit,
-        jax.grad and jax.vmap), or any array in host memory that speaks DLPack; float32, float16, or bfloat16 where the
-        library has it.
+    x: array with frames along `axis`; every other dimension is a batch. NumPy, PyTorch, CuPy, JAX, or any array in
+        host memory that speaks DLPack; float32, float16, or bfloat16 where the library has it.
     h: array of the same library with taps along `axis`; one dimension for one response, or a batch that broadcasts
         with that of x (one response for each signal, for each channel, ...). It must be finite; on a GPU this is not
         checked, because that would wait for the GPU.
@@ -83,10 +82,14 @@ def convolve(
     threads: CPU threads; None: the environment's GPUCONV_THREADS, else one per core.
 
     Returns an array of the same library on the same device, computed in the order of its current stream. Tensors of
-    PyTorch that need gradients get them. On the CPU a signal gives the same bytes alone and in any batch; on a GPU small
+    PyTorch that need gradients get them, and so do arrays of JAX in jax.grad, jax.jvp, jax.vmap and jax.jit. On the CPU a signal gives the same bytes alone and in any batch; on a GPU small
     batches are computed in other ways than large ones, with the same precision.
     Raises TypeError (a type that does not fit), ValueError (no frames, shapes that do not broadcast, NaN in h).
     """
+    if is_traced(x) or is_traced(h):
+        from ._jax import convolve as traced
+
+        return traced(x, h, mode, axis, delay, threads)
     kind = same_library(x, h)
     if kind == "torch":
         return (_torch_convolve or _load_torch())(x, h, mode, axis, delay=delay, threads=threads)
@@ -219,8 +222,15 @@ class Convolver:
         return _rebuild, (self._response if self._kind == "response" else self._array, options)
 
     def __repr__(self) -> str:
-        what = repr(self._response) if self._kind == "response" else f"{self._kind} array of shape {tuple(self._array.shape)}"
-        return f"gpuconv.Convolver({what})"
+        if self._kind != "response":
+            _, device, reason = self._prepared.plan(1, self._frames, thread_count(self._threads))
+            what = f"{self._kind} array of shape {tuple(self._array.shape)}"
+            return f"<gpuconv.Convolver of a {what}: {reason.split(':')[0]} on {device}>"
+        how = "plan(frames) tells how"
+        if self._engines:
+            engine, _ = list(self._engines.values())[-1]
+            how = f"{engine.algorithm} on {engine.device}"
+        return f"<gpuconv.Convolver of {repr(self._response)[9:-1]}: {how}>"
 
     @property
     def frames(self) -> int:
@@ -248,6 +258,8 @@ class Convolver:
         """Convolves x along `axis`, as convolve(x, h, mode, axis, delay=delay)."""
         if self._kind == "response":
             return self._convolve_response(x, mode, axis, delay)
+        if self._kind == "jax" and is_traced(x):
+            return convolve(x, self._array, mode, axis, delay=delay, threads=self._threads)
         if library(x, "x") != self._kind:
             raise TypeError(f"x is an array of {library(x)} and h of {self._kind}; convert one of them")
         if self._kind == "torch":

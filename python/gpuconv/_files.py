@@ -12,6 +12,7 @@ import numpy as np
 from . import _core
 from ._libraries import on_host
 from ._modes import ALGORITHMS, BACKENDS, choose, real, whole
+from ._notebook import length_text, page
 from ._response import Path, Preparation, path_of, steps_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ class Audio(NamedTuple):
 
     samples: np.ndarray
     rate: int
+
+    def __repr__(self) -> str:
+        return f"<gpuconv.Audio {len(self.samples)} x {length_text(self.samples.shape[1], self.rate)}>"
+
+    def _repr_html_(self) -> str:
+        return page(repr(self)[1:-1], self.samples, self.rate)
 
 
 def read(path: Path, *, start: int = 0, frames: int = -1, raw: Optional[str] = None) -> Audio:

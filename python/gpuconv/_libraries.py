@@ -22,6 +22,12 @@ def library(array: Any, name: str = "x") -> str:
     return found
 
 
+def is_traced(array: Any) -> bool:
+    """Returns whether JAX traces an array, which then has no values."""
+    kind = type(array)
+    return kind not in _known and kind.__module__.partition(".")[0] in ("jax", "jaxlib") and kind.__name__.endswith("Tracer")
+
+
 def _library(array: Any, name: str) -> str:
     if isinstance(array, np.ndarray):
         return "numpy"
@@ -29,11 +35,10 @@ def _library(array: Any, name: str) -> str:
     if module in ("torch", "cupy"):
         return module
     if module in ("jax", "jaxlib"):
-        if type(array).__name__.endswith("Tracer"):
+        if is_traced(array):
             raise TypeError(
-                f"{name} is traced by JAX and has no values: call gpuconv outside of jax.jit, jax.grad and jax.vmap. A batch needs "
-                "no vmap, because its dimensions broadcast; jax.jit can call gpuconv through jax.pure_callback; gradients need "
-                "jax.scipy.signal.fftconvolve, or gpuconv.torch")
+                f"{name} is traced by JAX and has no values: inside of jax.jit, jax.grad and jax.vmap use gpuconv.convolve(x, h), or "
+                "a Convolver that was made of an array outside of them; call everything else outside of them")
         return "jax"
     # A subclass, such as torch.nn.Parameter of another module.
     for base in type(array).__mro__[1:]:

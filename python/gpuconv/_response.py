@@ -10,6 +10,7 @@ import numpy as np
 from . import _core
 from ._libraries import on_host
 from ._modes import choose, real, whole
+from ._notebook import figure, length_text, page, png
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -154,9 +155,27 @@ class ImpulseResponse:
 
     def __repr__(self) -> str:
         return (
-            f"<gpuconv.ImpulseResponse {self.inputs} to {self.outputs}, {self.frames} frames, "
-            f"{self.frames / self.rate:.3g} s at {self.rate:g} Hz>"
+            f"<gpuconv.ImpulseResponse {self.inputs} to {self.outputs}, {length_text(self.frames, self.rate)}>"
         )
+
+    def plot(self) -> Any:
+        """Returns a figure of matplotlib: the level of each route over time and over frequency. A notebook shows it, with a
+        player, for a response at the end of a cell.
+
+        Raises ModuleNotFoundError without matplotlib.
+        """
+        places = [(i, o) for i in range(self.inputs) for o in range(self.outputs)]
+        named = [(f"{i + 1} to {o + 1}" if self.routed else f"channel {o + 1}", self.taps(i, o)) for i, o in places]
+        return figure(repr(self)[1:-1], [(name, taps) for name, taps in named if taps is not None], self.rate)
+
+    def _repr_png_(self) -> Optional[bytes]:
+        try:
+            return png(self.plot())
+        except ModuleNotFoundError:
+            return None
+
+    def _repr_html_(self) -> str:
+        return page(repr(self)[1:-1], self.numpy().reshape(-1, self.frames), self.rate, self._repr_png_())
 
     def __reduce__(self) -> Any:
         places = [(i, o) for i in range(self.inputs) for o in range(self.outputs)]

@@ -11,6 +11,7 @@ from . import _core
 from ._convolve import Array, Numbers
 from ._libraries import library, through_host
 from ._modes import BACKENDS, choose, real, whole
+from ._notebook import length_text
 from ._response import ImpulseResponse
 
 REALTIME = ("realtime=True: a stream of arrays on a GPU leaves nothing out; make it of an ImpulseResponse, with backend='cuda' "
@@ -76,6 +77,12 @@ class StreamingConvolver:
         self._others = (choose("backend", backend, BACKENDS), device, latency)
         self._exchanged: dict[tuple[int, int], np.ndarray] = {}
         self._begin()
+
+    def __repr__(self) -> str:
+        if self._device_stream is not None:
+            return f"<gpuconv.StreamingConvolver of {self.channels} channels, on a GPU>"
+        size = length_text(self._frames, self._rate)
+        return f"<gpuconv.StreamingConvolver {self.channels} to {self.outputs}, {size}: {self.plan}>"
 
     @property
     def channels(self) -> int:

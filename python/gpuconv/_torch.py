@@ -212,30 +212,52 @@ _functions = {
 }
 
 
-def convolve(
-    x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
-) -> Tensor:
-    """Convolves tensors, as gpuconv.convolve, with gradients by x and h of any order.
-
-    The result has the promoted type of x and h; halves and bfloat16 are computed in 32-bit floats. On a GPU the work is
-    queued on the current stream. threads: ignored where gradients are recorded; None: torch.get_num_threads().
-    """
-    plain = is_plain(x, h)
-    if plain and x.is_cuda and h.is_cuda and x.layout == h.layout == torch.strided:
-        return convolve_arrays("torch", x, h, mode, axis, delay)
-    check("x", x)
-    check("h", h)
+def _frames_last(x: Tensor, h: Tensor, axis: int) -> Tuple[Tensor, Tensor]:
+    """Returns the operands with their frames last, after the checks of their shapes and devices."""
     if x.device != h.device:
         raise ValueError(f"x is on {x.device} and h on {h.device}; move one of them")
     one = h.dim() == 1
     check_frames("x", tuple(x.shape), axis)
     check_frames("h", tuple(h.shape), -1 if one else axis)
+    if axis in (-1, x.dim() - 1):
+        return x, h
+    if not one and h.dim() != x.dim():
+        raise ValueError(f"with axis={axis} h must have 1 or, as x, {x.dim()} dimensions, not {h.dim()}")
+    return x.movedim(axis, -1), h if one else h.movedim(axis, -1)
+
+
+def _convolve_wide(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int) -> Tensor:
+    """Convolves float64 by PyTorch's own transforms, whose derivatives PyTorch knows."""
     last = axis in (-1, x.dim() - 1)
-    if not last:
-        if not one and h.dim() != x.dim():
-            raise ValueError(f"with axis={axis} h must have 1 or, as x, {x.dim()} dimensions, not {h.dim()}")
-        x = x.movedim(axis, -1)
-        h = h if one else h.movedim(axis, -1)
+    x, h = _frames_last(x, h, axis)
+    broadcast_batch(tuple(x.shape), tuple(h.shape))
+    if is_plain(x, h) and not torch.isfinite(h).all():
+        raise ValueError("h has NaN or infinite taps; a response must be finite")
+    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    whole = x.shape[-1] + h.shape[-1] - 1
+    size = 1 << (whole - 1).bit_length()
+    y = torch.fft.irfft(torch.fft.rfft(x, size) * torch.fft.rfft(h, size), size)[..., offset : min(offset + frames, whole)]
+    made = nn.functional.pad(y, (0, frames - y.shape[-1]))  # a delay may reach behind the result
+    return made if last else made.movedim(-1, axis)
+
+
+def convolve(
+    x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
+) -> Tensor:
+    """Convolves tensors, as gpuconv.convolve, with gradients by x and h of any order.
+
+    The result has the promoted type of x and h; halves and bfloat16 are computed in 32-bit floats, and two float64 tensors in
+    64 bits, more slowly, by PyTorch's transforms. On a GPU the work is queued on the current stream. threads: ignored where gradients are recorded; None: torch.get_num_threads().
+    """
+    if isinstance(x, Tensor) and isinstance(h, Tensor) and x.dtype == h.dtype == torch.float64:
+        return _convolve_wide(x, h, mode, axis, delay)
+    plain = is_plain(x, h)
+    if plain and x.is_cuda and h.is_cuda and x.layout == h.layout == torch.strided:
+        return convolve_arrays("torch", x, h, mode, axis, delay)
+    check("x", x)
+    check("h", h)
+    last = axis in (-1, x.dim() - 1)
+    x, h = _frames_last(x, h, axis)
     batch = broadcast_batch(tuple(x.shape), tuple(h.shape))
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     if plain:

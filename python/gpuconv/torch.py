@@ -1,7 +1,7 @@
 """gpuconv for PyTorch: convolution with gradients, as custom operators, and modules.
 
 convolve() works on the CPU and on an NVIDIA GPU, under torch.compile, autocast and torch.func, and can be differentiated
-any number of times. Results are computed in 32-bit floats.
+any number of times. Results are computed in 32-bit floats; those of two float64 tensors in 64 bits, by PyTorch's transforms.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Convolution(nn.Module):  # type: ignore[misc]
         return y[..., self._lead :] if self._lead and self.mode == "full" else y
 
     def _convolve(self, x: Tensor, delay: int) -> Tensor:
-        if not is_plain(x, self.h):
+        if not is_plain(x, self.h) or self.h.dtype == torch.float64:
             return convolve(x, self.h, self.mode, delay=delay)
         key = (self.h.data_ptr(), self.h._version, self.h.device, self.h.dtype)
         if self._kept is None:
@@ -108,12 +108,14 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
     wet: share of the convolved signal, 0..1, the rest is the signal itself; or a range of which each example draws one.
     normalize: "energy" (white noise keeps its level), "peak" (the largest tap becomes 1), or "none": of each response.
     align: the direct sound keeps its time: the delay of each response up to its peak is compensated.
-    rate: of the signals. Files and ImpulseResponses need it, and are resampled to it with their level rescaled; tensors and
-        arrays are taken as they are.
+    rate: of the signals. Files and ImpulseResponses are resampled to it, with their level rescaled; tensors and arrays are taken
+        as they are. None: files and ImpulseResponses must have one rate, and each call says that it is that of the signals:
+        reverb(x, sample_rate=48000).
     channels: what serves signals of another number of channels: "mix", the mean of a response's channels, or the number of
         one, from 0; None: nothing. A response of one channel serves every channel of a signal.
-    The responses are no part of state_dict(). In evaluation mode (module.eval()) signals pass unchanged. Random numbers come from PyTorch's generator of the
-    signal's device, so that workers of a DataLoader draw their own. On a GPU nothing waits for the GPU.
+    save_rooms: state_dict() has the responses, and load_state_dict() brings them back; otherwise they are no part of it.
+    In evaluation mode (module.eval()) signals pass unchanged. Random numbers come from PyTorch's generator of the signal's
+    device, so that workers of a DataLoader draw their own. On a GPU nothing waits for the GPU.
     """
 
     bank: Tensor
@@ -128,6 +130,7 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         align: bool = True,
         rate: Optional[float] = None,
         channels: Union[int, str, None] = None,
+        save_rooms: bool = False,
     ) -> None:
         super().__init__()
         ends = tuple(wet) if isinstance(wet, (tuple, list)) else (wet, wet)
@@ -144,24 +147,49 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         self.normalize, self.align = normalize, align
         if isinstance(irs, (*PATHS, ImpulseResponse)) or getattr(irs, "ndim", 2) < 2:
             raise ValueError("irs is one response; use a sequence of them: [irs]")
-        taps = [_taps(f"response {number}", ir, rate) for number, ir in enumerate(irs)]
+        rooms = [load_ir(ir) if isinstance(ir, PATHS) else ir for ir in irs]
+        self.rate = _common_rate(rooms) if rate is None else real("rate", rate)
+        self._needs_rate = rate is None and self.rate is not None
+        taps = [_taps(f"response {number}", ir, self.rate) for number, ir in enumerate(rooms)]
         bank, self.delay = _bank([(_pick(ir, channels), lead) for ir, lead in taps], normalize, align)
-        self.register_buffer("bank", bank, persistent=False)
+        self._save_rooms = bool(save_rooms)
+        self.register_buffer("bank", bank, persistent=self._save_rooms)
+        if save_rooms:
+            self.register_buffer("bank_delay", torch.tensor(self.delay))
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
-        state_dict.pop(prefix + "bank", None)  # of a checkpoint that has the responses
+        saved = state_dict.get(prefix + "bank")
+        if not self._save_rooms:  # of a checkpoint that has the responses
+            state_dict.pop(prefix + "bank", None)
+            state_dict.pop(prefix + "bank_delay", None)
+        elif saved is not None:  # other responses than those of the constructor
+            self.bank = self.bank.new_empty(saved.shape)
         super()._load_from_state_dict(state_dict, prefix, *arguments)
+        if self._save_rooms:
+            self.delay = int(self.bank_delay)
 
     def extra_repr(self) -> str:
-        return f"{len(self.bank)} responses of {self.bank.shape[-1]} frames, p={self.p}, wet={self.wet}"
+        bank, rate = self.bank.shape, "" if self.rate is None else f" at {self.rate:g} Hz"
+        channels = f"{bank[1]} channels of " if len(bank) == 3 else ""
+        return f"{bank[0]} responses of {channels}{bank[-1]} frames{rate}, p={self.p}, wet={self.wet}"
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Returns x, (batch, [channels,] frames) or (frames,), with as many frames."""
-        check("x", x)
+    def _check_rate(self, sample_rate: Optional[float]) -> None:
+        if sample_rate is None and self._needs_rate:
+            raise TypeError(f"the responses have a rate, {self.rate:g} Hz, and that of the signals is not given; call with "
+                            f"sample_rate={self.rate:g} if it is the same, or resample: RandomReverb(..., rate=...)")
+        if sample_rate is not None and self.rate is not None and sample_rate != self.rate:
+            raise ValueError(f"sample_rate={sample_rate}: the responses are at {self.rate:g} Hz; resample: RandomReverb(..., "
+                             f"rate={sample_rate})")
+
+    def forward(self, x: Tensor, sample_rate: Optional[float] = None) -> Tensor:
+        """Returns x, (batch, [channels,] frames) or (frames,), with as many frames. sample_rate: of x; see `rate`."""
+        if not (self.bank.dtype == torch.float64 and isinstance(x, Tensor) and x.dtype == torch.float64):
+            check("x", x)
+        self._check_rate(sample_rate)
         if not self.training or self.p == 0:
             return x
         if x.dim() == 1:
-            made: Tensor = self.forward(x[None])[0]
+            made: Tensor = self.forward(x[None], sample_rate)[0]
             return made
         if x.dim() not in (2, 3) or (self.bank.dim() == 3 and (x.dim() == 2 or x.shape[1] != self.bank.shape[1])):
             if self.bank.dim() == 2:
@@ -192,6 +220,15 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
             return y
         share = wet.reshape((-1,) + (1,) * (x.dim() - 1)).to(x.dtype)
         return x + share * (y - x)
+
+
+def _common_rate(irs: Sequence[Any]) -> Optional[float]:
+    """Returns the one rate of all responses that have one; None: none has."""
+    rates = sorted({ir.rate for ir in irs if isinstance(ir, ImpulseResponse)})
+    if len(rates) > 1:
+        raise TypeError(f"the responses have the rates {', '.join(f'{rate:g}' for rate in rates)} Hz, and that of the signals is not "
+                        "given; use RandomReverb(..., rate=...)")
+    return rates[0] if rates else None
 
 
 def _is_whole(x: Tensor) -> bool:

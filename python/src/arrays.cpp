@@ -3,8 +3,6 @@
 // work, so that they keep the GIL.
 #include "calls.h"
 
-#include <gpuconv_arrays.h>
-
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -36,6 +34,8 @@ struct borrowed {
     int threads;
     threads_of_call own;
     idle_places *home = idle;
+    gpuconv_status status = GPUCONV_OK; // of the place, with its reason
+    gpuconv_error error = {};
     explicit borrowed(int count) : threads(count) {
         {
             std::lock_guard<std::mutex> locked(home->lock);
@@ -47,12 +47,14 @@ struct borrowed {
             }
         }
         gpuconv_arrays *made = nullptr;
-        gpuconv_error error = {};
         const volatile int *before = gpuconv_cancel_set(own.cancel.get());
-        const gpuconv_status status = gpuconv_arrays_new_cpu(threads, &made, &error);
+        status = gpuconv_arrays_new_cpu(threads, &made, &error);
         gpuconv_cancel_set(before);
-        check(status, error);
         own.place.reset(made);
+    }
+    gpuconv_arrays *place() const {
+        check(status, error);
+        return own.place.get();
     }
     ~borrowed() {
         std::lock_guard<std::mutex> locked(home->lock);
@@ -143,9 +145,8 @@ gpuconv_rows &role(gpuconv_arrays_job &job, int number) {
 
 void run_host(const gpuconv_arrays_job &job, int64_t frames, int threads) {
     borrowed on(threads);
-    run_frames(frames, on.own.cancel.get(), [&](gpuconv_error *error) {
-        return gpuconv_arrays_run(on.own.place.get(), &job, nullptr, 0, nullptr, error);
-    });
+    run_frames(frames, on.own.cancel.get(),
+               [&](gpuconv_error *error) { return gpuconv_arrays_run(on.place(), &job, nullptr, 0, nullptr, error); });
 }
 
 void compute(int operation, const floats_in &first, const floats_in &second, const floats_out &made, int64_t group,
@@ -159,6 +160,25 @@ void compute(int operation, const floats_in &first, const floats_in &second, con
     run_host(job, (int64_t)(operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ? first.size() : made.size()), threads);
 }
 
+} // namespace
+
+gpuconv_arrays_job job_of_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset) {
+    gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
+    for (int i = 0; i < 3; i++)
+        role(job, i) = rows[i];
+    return job;
+}
+
+gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
+                            gpuconv_error *error) {
+    const borrowed on(threads);
+    const gpuconv_arrays_job job = job_of_rows(operation, rows, group, offset);
+    *error = on.error;
+    return on.status ? on.status : gpuconv_arrays_run(on.own.place.get(), &job, nullptr, 0, nullptr, error);
+}
+
+namespace {
+
 // Responses whose transforms are kept.
 struct host_prepared {
     responses_owner kept;
@@ -168,8 +188,7 @@ struct host_prepared {
         borrowed on(1);
         run_frames((int64_t)h.size(), &cancel, [&](gpuconv_error *error) {
             gpuconv_responses *made = nullptr;
-            const gpuconv_status status =
-                gpuconv_responses_new(on.own.place.get(), &taps.rows, 1, nullptr, &made, error);
+            const gpuconv_status status = gpuconv_responses_new(on.place(), &taps.rows, 1, nullptr, &made, error);
             kept.reset(made);
             return status;
         });
@@ -197,7 +216,7 @@ std::string plan_host(int64_t rows, int64_t frames, int64_t taps, int threads) {
     job.signal = gpuconv_rows_of_floats(nullptr, rows, frames);
     job.response = gpuconv_rows_of_floats(nullptr, rows, taps);
     job.output = gpuconv_rows_of_floats(nullptr, rows, frames + taps - 1);
-    return plan_text(on.own.place.get(), job);
+    return plan_text(on.place(), job);
 }
 
 // Returns an integer whose highest bit is set if one of the frames, `step` apart, is NaN or infinite. The compiler

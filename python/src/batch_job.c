@@ -86,6 +86,7 @@ gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuc
                         .fail_fast = batch->fail_fast,
                         .shard_size = batch->shard_size,
                         .id_suffix = batch->id_suffix,
+                        .absolute = batch->absolute,
                         .cancel = batch->cancel,
                         .progress = progress,
                         .note = note,

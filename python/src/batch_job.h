@@ -29,7 +29,7 @@ typedef struct gcpy_batch {
     int texts;
     int pick; /* 0 random, 1 all, 2 one in turn */
     uint64_t seed;
-    int backend, workers, resume, fail_fast;
+    int backend, workers, absolute, resume, fail_fast;
     int64_t shard_size;
     const int *device; /* NULL: all */
     int devices;

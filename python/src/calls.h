@@ -4,6 +4,8 @@
 
 #include "common.h"
 
+#include <gpuconv_arrays.h>
+
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -65,6 +67,13 @@ inline void run_interruptible(const work &call) {
     volatile int cancel = 0;
     run_interruptible(&cancel, call);
 }
+
+// Returns the job of an operation on three arrays: first, second, result.
+gpuconv_arrays_job job_of_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset);
+
+// Does such a job in host memory, for a caller that has no GIL.
+gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
+                            gpuconv_error *error);
 
 // Cancels the calls of all other threads and waits for their end, a few seconds at most. Later calls of these threads
 // do not return. For Python's atexit.

@@ -232,6 +232,7 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
     b.manifest = c_str(manifest);
     b.segments = c_str(segments);
     b.id_suffix = id_suffix.c_str();
+    b.absolute = (int)integer("absolute");
     b.inputs = inputs.get();
     b.responses = responses.get();
     b.noises = noises.get();

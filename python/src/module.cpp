@@ -75,11 +75,10 @@ std::vector<const float *> rows_of(const planar_in &array) {
     return rows;
 }
 
-static nb::list algorithm_names() {
-    nb::list names;
-    for (const char *name = "auto"; std::strcmp(name, "unknown") != 0;
-         name = gpuconv_algorithm_name((gpuconv_algorithm)nb::len(names)))
-        names.append(nb::str(name));
+static std::vector<std::string> algorithm_names() {
+    std::vector<std::string> names;
+    for (std::string name = "auto"; name != "unknown"; name = gpuconv_algorithm_name((gpuconv_algorithm)names.size()))
+        names.push_back(name);
     return names;
 }
 
@@ -94,4 +93,7 @@ NB_MODULE(_core, m) {
     bind_files(m);
     bind_realtime(m);
     bind_response(m);
+#ifdef GPUCONV_XLA
+    bind_xla(m);
+#endif
 }

@@ -70,6 +70,21 @@ says ko/wav.scp "s0 ko/s0.wav" "s1 ko/s1.wav"
 says ko/results.jsonl "gpuconv runs no commands" "wav.scp does not have: 'u9'"
 grep -q 'ir/h1.wav' ko/results.jsonl && fail "a response of probability 0 was picked"
 frames ko/s0.wav 2400
+# lines FILE TEXT: fails unless the file has exactly these lines
+lines() {
+    printf "%b" "$2" >"$work/log/want"
+    cmp "$1" "$work/log/want" || fail "$1: $(cat "$1")"
+}
+lines ko/utt2spk 's0 s0\ns1 s1\n'
+lines ko/segments 's0 s0 0 0.15\ns1 s1 0 0.23125\n'
+[ ! -e ko/text ] || fail "a text without one among the inputs"
+printf 's3  x\ty \ns1\ns0 a b\n' >k/text
+printf 's1 sam\ns0 sam\ns2 sue\ns3 sue\n' >k/utt2spk
+batch 1 k --irs ir/h0.wav ir/h1.wav --pick all --preset speech --absolute --out kp
+lines kp/text 's0-h0 a b\ns0-h1 a b\ns1-h0 \ns1-h1 \n'
+lines kp/utt2spk 's0-h0 sam\ns0-h1 sam\ns1-h0 sam\ns1-h1 sam\n'
+lines kp/spk2utt 'sam s0-h0 s0-h1 s1-h0 s1-h1\n'
+says kp/wav.scp "s1-h1 $PWD/kp/s1-h1.wav"
 batch 2 k --irs k/rir_list --out k
 says "$work/log/err" "would be replaced"
 
@@ -86,6 +101,11 @@ echo '{"id":"c0","start":0.1,"duration":0.1,"channel":0,"supervisions":[{"id":"s
 batch 0 cuts.jsonl --irs ir/h0.wav --preset speech --out co
 gzip -dc co/cuts.jsonl.gz >cuts
 says cuts '"text":"hello"' '"duration":0.1' '"num_samples":1600'
+
+# The level of the input, as lhotse has it, excludes another one.
+batch 0 --inputs c/a/x0.flac --irs ir/h0.wav --preset speech --level-match --out matched
+says matched/results.jsonl '"level":"input:0"'
+refuses 2 "--level and --level-match exclude" batch --inputs c/a/x0.flac --irs ir/h0.wav --level rms:-20 --level-match --out none
 
 # As lhotse's qa.validate demands: the supervisions belong to the recording and channel of the output, and identifiers are
 # those of no other list, also with several responses for each input.
@@ -180,6 +200,20 @@ for response in two-routes one-route; do
         [ ! -e half-$response/half.flac ] || fail "a damaged input left an output ($response $mix)"
     done
 done
+
+# FLAC at each level has the bytes of flac -LEVEL, and other formats have no levels.
+refuses 2 "--compression must be 0 to 8" batch --inputs c/a/x0.flac --irs ir/h0.wav --format flac --compression 9 --out none
+batch 1 --inputs c/a/x0.flac --irs ir/h0.wav --compression 3 --out none
+says none/results.jsonl "levels of compression are FLAC's"
+if command -v flac >"$work/log/which"; then
+    for level in 0 1 2 3 4 5 6 7 8; do
+        batch 0 --inputs c/a/x0.flac --irs ir/h0.wav --format flac --compression $level --out level$level
+        flac -s -d -f level$level/x0.flac -o decoded.wav || fail "flac -d"
+        flac -s -f -$level --no-padding --no-seektable decoded.wav -o recoded.flac || fail "flac -$level"
+        cmp level$level/x0.flac recoded.flac || fail "--compression $level: other bytes than flac -$level"
+    done
+    cmp level0/x0.flac level8/x0.flac >"$work/log/cmp" && fail "--compression changes nothing"
+fi
 
 # Other containers, where the module is there.
 make_audio noise x.ogg ogg 1 16000 9000 0.1

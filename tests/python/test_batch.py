@@ -41,6 +41,8 @@ OPTIONS = [
      ["--early", "20", "--trim", "-40", "--minimum-phase", "--predelay", "0.01"]),
     ({"noises": "noise.wav", "snr": (5, 20), "preset": "speech", "gain": (-6, 0), "trim": -50},
      ["--noises", "noise.wav", "--snr", "5:20", "--preset", "speech", "--gain", "-6:0", "--trim", "-50"]),
+    ({"format": "flac", "compression": 8, "level": "input", "length": "input"},
+     ["--format", "flac", "--compression", "8", "--level-match", "--length", "input"]),
     ({"noises": "noise.wav", "snr": (5, 20)}, ["--noises", "noise.wav", "--snr", "5:20"]),
     ({"series": ["room0.wav", "room1.wav"], "tail": "auto:-50", "mode": "full"},
      ["--series", "room0.wav", "--series", "room1.wav", "--tail", "auto:-50", "--mode", "full"]),

@@ -140,7 +140,7 @@ def test_a_convolver_is_pickled_and_says_what_it_is(rng):
     convolver = gpuconv.Convolver(h)
     x = rng.standard_normal((2, 100)).astype(np.float32)
     assert np.array_equal(pickle.loads(pickle.dumps(convolver))(x), convolver(x))
-    assert repr(convolver) == "gpuconv.Convolver(numpy array of shape (2, 30))"
+    assert repr(convolver) == "<gpuconv.Convolver of a numpy array of shape (2, 30): direct on CPU>"
     assert convolver.frames == 30
 
 

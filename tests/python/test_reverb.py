@@ -91,12 +91,31 @@ def test_modules_take_files_and_refuse_other_types(impulses):
 
 def test_a_response_that_has_a_rate_needs_that_of_the_signals(impulses):
     path = impulses / "hall.flac"
-    for make in (lambda ir, **rate: gt.RandomReverb([ir], **rate), lambda ir, **rate: gt.Convolution(ir, **rate)):
+    x = torch.randn(2, 2, 100)
+    for make in (lambda ir, **rate: gt.RandomReverb([ir], **rate)(x), lambda ir, **rate: gt.Convolution(ir, **rate)):
         for ir in (path, str(path), os.fsencode(path), gpuconv.load_ir(path)):
-            with pytest.raises(TypeError, match="has a rate, 48000 Hz, .*; use rate=48000 for signals of this rate"):
+            with pytest.raises(TypeError, match="ha(s|ve) a rate, 48000 Hz, .*rate=48000"):
                 make(ir)
         with pytest.raises(ValueError, match="not to -1 Hz"):
             make(path, rate=-1)
+
+
+def test_a_call_says_the_rate_of_its_signals(impulses):
+    hall, taps, x = gpuconv.load_ir(impulses / "hall.flac"), torch.randn(2, 100), torch.randn(2, 2, 3000)
+    reverb = gt.RandomReverb([hall, taps], p=1.0)
+    assert reverb(x, sample_rate=48000).shape == x.shape and reverb(x[0, 0].expand(2, 2, -1), 48000.0).shape == (2, 2, 3000)
+    with pytest.raises(ValueError, match="sample_rate=16000: the responses are at 48000 Hz; .*rate=16000"):
+        reverb(x, sample_rate=16000)
+    with pytest.raises(TypeError, match="the rates 16000, 48000 Hz"):
+        gt.RandomReverb([hall, hall.resample(16000)])
+    resampled = gt.RandomReverb([hall, hall.resample(32000)], p=1.0, rate=16000)
+    assert resampled(x).shape == x.shape and resampled(x, sample_rate=16000).shape == x.shape
+    with pytest.raises(ValueError, match="sample_rate=48000: the responses are at 16000 Hz"):
+        resampled(x, sample_rate=48000)
+    assert gt.RandomReverb([taps], p=1.0)(x, sample_rate=44100).shape == x.shape
+    assert "2 responses of 2 channels of" in repr(reverb) and "at 48000 Hz" in repr(reverb)
+    compiled = torch.compile(reverb, backend="aot_eager", fullgraph=True)
+    assert compiled(x, sample_rate=48000).shape == x.shape
 
 
 def test_files_are_resampled_to_the_rate_of_the_signals(impulses):
@@ -133,6 +152,19 @@ def test_checkpoints_are_without_the_responses_and_may_have_others():
     assert "0.bank" in old and torch.equal(model(x).detach(), model(x).detach()) and model(x).shape == want.shape
     for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert torch.equal(twin[0].bank, model[0].bank)
+
+
+def test_saved_rooms_come_back():
+    x, options = torch.randn(4, 500), {"p": 1.0, "save_rooms": True}
+    model = torch.nn.Sequential(gt.RandomReverb([torch.randn(50), torch.randn(90)], **options))
+    twin = torch.nn.Sequential(gt.RandomReverb([torch.randn(7)], **options))
+    assert sorted(model.state_dict()) == ["0.bank", "0.bank_delay"]
+    twin.load_state_dict(model.state_dict())
+    torch.manual_seed(5)
+    want = model(x)
+    torch.manual_seed(5)
+    assert torch.equal(twin(x), want)
+    gt.RandomReverb([torch.randn(7)]).load_state_dict(model[0].state_dict())  # not saved, not loaded
 
 
 def test_a_response_of_one_channel_serves_all():

@@ -33,6 +33,32 @@ def test_values_and_gradients(mode, shapes):
     assert torch.autograd.gradcheck(lambda a, b: gt.convolve(a, b, mode, delay=delay), (x, h), eps=0.1, atol=2e-2, rtol=1e-3)
 
 
+@pytest.mark.parametrize("mode, delay", [("full", 0), ("same", 0), ("valid", 0), ("causal", 4), ("causal", 300)])
+def test_float64_is_computed_in_64_bits(mode, delay):
+    """gradcheck and gradgradcheck with their own tolerances, forward mode, vmap and the refusals of floats."""
+    x, h = torch.randn(2, 3, 20, dtype=torch.float64), torch.randn(3, 7, dtype=torch.float64)
+    call = lambda a, b: gpuconv.convolve(a, b, mode, delay=delay)  # noqa: E731
+    y = call(x, h)
+    assert y.dtype == torch.float64
+    assert_close(y, oracle(x, h, mode, delay), bound=-290)
+    x.requires_grad_()
+    h.requires_grad_()
+    assert torch.autograd.gradcheck(call, (x, h), check_forward_ad=True, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(call, (x, h))
+    with pytest.raises(ValueError, match="h has NaN"):
+        call(x.detach(), h.detach() * float("nan"))
+
+
+def test_modules_of_float64():
+    reverb = gt.RandomReverb([torch.randn(50), torch.randn(30)], p=1.0).double()
+    module = gt.Convolution(torch.randn(9), "causal", learn=True).double()
+    x = torch.randn(3, 200, dtype=torch.float64)
+    assert reverb(x).dtype == torch.float64
+    assert torch.autograd.gradcheck(lambda a: module(a), (x[:, :20].clone().requires_grad_(),))
+    with torch.no_grad():
+        assert_close(module(x), oracle(x, module.h, "causal"), bound=-290)
+
+
 def test_second_order_gradients():
     assert torch.autograd.gradgradcheck(
         lambda a, b: gt.convolve(a, b, "same"), (needing(2, 1, 12), needing(3, 5)), eps=0.1, atol=3e-2, rtol=1e-2

@@ -20,6 +20,8 @@ static bool fill_row(const gc_batch_defaults *d, gc_row *row) {
         good = gc_row_set(row, GC_COLUMN_REVERSE, "1");
     if (good && d->minimum_phase)
         good = gc_row_set(row, GC_COLUMN_MINIMUM_PHASE, "1");
+    if (good && d->level_match)
+        good = gc_row_set(row, GC_COLUMN_LEVEL, "input");
     if (good && d->length && strcmp(d->length, "input") == 0)
         good = gc_row_set(row, GC_COLUMN_TAIL, "0");
     if (good && d->preset && strcmp(d->preset, "speech") == 0)
@@ -55,6 +57,8 @@ int gc_batch_defaults_row(const gc_batch_defaults *d, gc_row *row) {
     *row = (gc_row){.stem = NULL};
     if (d->text[GC_COLUMN_TAIL] && d->length)
         return gc_print_error(GC_EXIT_USAGE, "--tail and --length exclude each other; try --help");
+    if (d->text[GC_COLUMN_LEVEL] && d->level_match)
+        return gc_print_error(GC_EXIT_USAGE, "--level and --level-match exclude each other; try --help");
     if (!fill_row(d, row))
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     if (d->noises && !row->text[GC_COLUMN_SNR])

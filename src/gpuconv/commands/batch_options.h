@@ -9,7 +9,7 @@ typedef struct gc_batch_defaults {
     char *text[GC_COLUMNS]; /* values of the options that are columns; NULL: not given */
     char *preset, *length;
     char **series, **noises;
-    int reverse, minimum_phase;
+    int reverse, minimum_phase, level_match;
 } gc_batch_defaults;
 
 #define GC_WORDS_PRESET "none|speech"
@@ -28,6 +28,7 @@ typedef struct gc_batch_defaults {
     GC_COLUMN_OPTION(d, "tail", '\0', GC_COLUMN_TAIL, "how much to keep after the end of the input: SECONDS, auto or auto:DB (default: all)", "SECONDS|auto"), \
     GC_COLUMN_OPTION(d, "gain", 'g', GC_COLUMN_GAIN, "gain of the whole output, or a range to draw from, such as -6:0", "DB|LOW:HIGH"), \
     GC_COLUMN_OPTION(d, "level", '\0', GC_COLUMN_LEVEL, "level of each output: peak:DB, rms:DB, loudness:LUFS, or input for the RMS of the input", "KIND:DB"), \
+    {"level-match", '\0', POPT_ARG_NONE, &(d).level_match, 0, "--level input, the RMS of the input, as lhotse does (default: the response's own gain)", NULL}, \
     GC_COLUMN_OPTION(d, "early", '\0', GC_COLUMN_EARLY_MS, "also write the reflections up to MS after the direct sound, to NAME.early.EXT", "MS"), \
     {"noises", '\0', POPT_ARG_ARGV, &(d).noises, 0, "noise for each input: files, patterns or a list; short noise is repeated, a part of long noise is drawn", "PATTERN..."}, \
     GC_COLUMN_OPTION(d, "snr", '\0', GC_COLUMN_SNR, "power of the output over that of the noise, or a range to draw from, such as 5:20", "DB|LOW:HIGH")
@@ -50,7 +51,8 @@ typedef struct gc_batch_defaults {
 #define GC_BATCH_FILE_TABLE(d) \
     GC_COLUMN_OPTION(d, "format", 'f', GC_COLUMN_FORMAT, "container of the outputs and their extension, such as wav, flac or opus (default: wav)", "NAME"), \
     GC_COLUMN_OPTION(d, "encoding", 'e', GC_COLUMN_ENCODING, "sample format of the outputs, such as s16 or float (default: that of the input)", "NAME"), \
-    GC_COLUMN_OPTION(d, "dither", '\0', GC_COLUMN_DITHER, "noise added before rounding to integers (default: none)", "none|tpdf")
+    GC_COLUMN_OPTION(d, "dither", '\0', GC_COLUMN_DITHER, "noise added before rounding to integers (default: none)", "none|tpdf"), \
+    GC_COLUMN_OPTION(d, "compression", '\0', GC_COLUMN_COMPRESSION, "level of FLAC: 0 is fastest, 8 smallest, as the command flac has them (default: 5)", "0..8")
 // clang-format on
 
 /* Fills in the row of defaults from the options, and checks it. The row must be cleared, also after a failure. @return

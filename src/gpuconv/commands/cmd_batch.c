@@ -23,7 +23,7 @@ typedef struct options {
     char *out, *pick, *backend, *devices, *segments, *id_suffix;
     char **inputs, **irs;
     long long seed, shard_size;
-    int workers, resume, fail_fast, quiet, dry_run;
+    int workers, absolute, resume, fail_fast, quiet, dry_run;
     gc_batch_defaults defaults;
     gc_meter meter;
 } options;
@@ -197,6 +197,7 @@ static int run(options *o, const char *path) {
                         .fail_fast = o->fail_fast,
                         .shard_size = o->shard_size,
                         .id_suffix = suffix_of(o),
+                        .absolute = o->absolute,
                         .ranks = ranks,
                         .cancel = cancel,
                         .progress = first ? progress : NULL,
@@ -229,6 +230,8 @@ static struct poptOption table[] = {
      "COUNT"},
     {"id-suffix", '\0', POPT_ARG_STRING, &given.id_suffix, 0,
      "what follows the identifiers in a list of outputs for lhotse (default: _rvb)", "TEXT|none"},
+    {"absolute", '\0', POPT_ARG_NONE, &given.absolute, 0,
+     "absolute paths in a list of outputs (default: those of FOLDER)", NULL},
     {"dry-run", '\0', POPT_ARG_NONE, &given.dry_run, 0, "print the first rows as they would be done, and do nothing",
      NULL},
     {"inputs", '\0', POPT_ARG_ARGV, &given.inputs, 0, "input files or tar shards, such as 'corpus/**/*.flac'",

@@ -82,6 +82,7 @@ typedef struct gc_writer gc_writer;
 /* Options for writing. All zero: the container of the path's extension and the encoding of the input. */
 typedef struct gc_output_options {
     const char *format, *encoding; /* names such as "wav" and "s16"; NULL: from the path and the input */
+    int compression;               /* of FLAC: 1 + the level, 0 to 8; 0: level 5 */
     gc_output_path_kind path_kind; /* whether the user or the program chose the path */
     const volatile int *cancel;    /* NULL: none */
 } gc_output_options;
@@ -90,8 +91,8 @@ typedef struct gc_output_options {
  * extension; the encoding is that of `like` if the container supports it, else the nearest lossless one, else the
  * container's own. A WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64 if RF64 supports the encoding.
  * "-" is standard output, by default a WAV. A named pipe is written in place; this blocks until it has a reader.
- * @return FILE, FORMAT (unknown extension, unsupported channels or rate), ARGUMENT (unknown names), MEMORY, CANCELLED
- */
+ * @return FILE, FORMAT (unknown extension, unsupported channels or rate), ARGUMENT (unknown names, compression of
+ * another format), MEMORY, CANCELLED */
 gpuconv_status gc_writer_new(const char *path, const gc_output_options *options, const gc_audio_info *like,
                              int channels, int64_t frames, gc_writer **writer, gpuconv_error *error);
 

@@ -201,6 +201,8 @@ static gpuconv_status choose_format(const char *path, const gc_output_options *o
     if (!*format)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz", path, channels,
                        like->rate);
+    if (options && options->compression && (*format & SF_FORMAT_TYPEMASK) != SF_FORMAT_FLAC)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: levels of compression are FLAC's; use --format flac", path);
     return choose_rf64(path, channels, like->rate, frames, format, error);
 }
 
@@ -267,6 +269,10 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_options *options,
     note_encoding(w, format, like->file_format, options && options->encoding);
     /* The PEAK chunk contains a time stamp; without it, the same input gives the same bytes. */
     sf_command(w->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE);
+    if (options && options->compression) {
+        double level = (options->compression - 1) / 8.0;
+        sf_command(w->file, SFC_SET_COMPRESSION_LEVEL, &level, sizeof level);
+    }
     if ((format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RF64 && !w->uses_pipe &&
         !(options && options->format && strcmp(options->format, "rf64") == 0) &&
         gc_container_of_path(path) == SF_FORMAT_WAV)

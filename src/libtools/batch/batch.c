@@ -213,8 +213,8 @@ static gpuconv_status write_list(gc_batch_state *s, gpuconv_status status, gpuco
     const gc_batch *b = s->batch;
     if (!gc_batch_is_first_rank(s) || s->progress.total == 0 || status == GPUCONV_ERROR_CANCELLED)
         return status;
-    gpuconv_status listed =
-        gc_list_write(b->manifest, b->folder, b->id_suffix, b->shard_size, &s->progress.listed, &why);
+    const gc_list_output output = {b->folder, b->absolute, b->id_suffix, b->shard_size};
+    gpuconv_status listed = gc_list_write(b->manifest, &output, &s->progress.listed, &why);
     if (listed && !status)
         *error = why;
     return status ? status : listed;

@@ -34,6 +34,7 @@ typedef struct gc_batch {
     bool resume, fail_fast;
     int64_t shard_size;    /* entries in each tar file of outputs; 0: the outputs are files */
     const char *id_suffix; /* follows the identifiers in a list of outputs for lhotse (list_write.h) */
+    bool absolute;         /* a list of outputs has absolute paths */
     const gc_ranks *ranks; /* NULL: one process */
     const volatile int *cancel;
     void (*progress)(void *context, const gc_batch_progress *progress); /* ten times a second and at the end; or NULL */

@@ -42,6 +42,7 @@ const char *const gc_columns[GC_COLUMNS] = {
     [GC_COLUMN_FORMAT] = "format",
     [GC_COLUMN_ENCODING] = "encoding",
     [GC_COLUMN_DITHER] = "dither",
+    [GC_COLUMN_COMPRESSION] = "compression",
 };
 
 static bool is_name(const char *text, const char *name) {

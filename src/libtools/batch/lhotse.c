@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What makes files of everything that lhotse computes when it loads. */
+#define GC_LHOTSE_SAVE "write files first, by cuts.save_audios(FOLDER), and use what it returns"
+
 /* Returns the path of a recording that is one file. NULL: *why is the reason. */
 static const char *path_of(const json_t *recording, const char **why) {
     const json_t *sources = json_object_get(recording, "sources"), *source = json_array_get(sources, 0);
@@ -13,13 +16,13 @@ static const char *path_of(const json_t *recording, const char **why) {
     const char *path = json_string_value(json_object_get(source, "source"));
     *why = NULL;
     if (json_array_size(sources) != 1)
-        *why = "the recording must have one source";
+        *why = "the recording must have one source; " GC_LHOTSE_SAVE;
     else if (!type || strcmp(type, "file") != 0)
-        *why = "the recording's source is a command, an address or memory, and only files are read; save it first";
+        *why = "the recording's source is a command, an address or memory, and only files are read; " GC_LHOTSE_SAVE;
     else if (!path || !*path)
         *why = "the recording's source has no path";
     else if (json_array_size(json_object_get(recording, "transforms")) > 0)
-        *why = "the recording has transforms that lhotse applies when it loads; save it first";
+        *why = "lhotse changes the recording when it loads (speed, volume, reverb); " GC_LHOTSE_SAVE;
     return *why ? NULL : path;
 }
 
@@ -34,9 +37,14 @@ char *gc_lhotse_path(const char *line, const char **why) {
     return copy;
 }
 
+static bool is_type(const json_t *object, const char *type) {
+    const char *own = json_string_value(json_object_get(object, "type"));
+    return own && strcmp(own, type) == 0;
+}
+
 bool gc_lhotse_is(const json_t *object) {
     return json_object_get(object, "sources") || json_object_get(object, "recording") ||
-           json_object_get(object, "tracks");
+           json_object_get(object, "tracks") || is_type(object, "PaddingCut") || is_type(object, "MonoCut");
 }
 
 /* Sets the part of its recording that a cut is. @return false: out of memory */
@@ -47,8 +55,8 @@ static bool fill_part(gc_row *row, const json_t *cut, const json_t *recording) {
     const json_t *channel = json_object_get(cut, "channel");
     size_t channels =
         json_array_size(json_object_get(json_array_get(json_object_get(recording, "sources"), 0), "channels"));
-    if (json_is_integer(channel) && channels > 1)
-        return gc_row_refuse(row, "the cut is one channel of several; only whole recordings are read:",
+    if (channel && (json_is_array(channel) ? json_array_size(channel) : 1) < channels)
+        return gc_row_refuse(row, "the cut has only some channels of its recording; " GC_LHOTSE_SAVE ":",
                              json_string_value(json_object_get(cut, "id")));
     if (start < 0 || !(duration > 0))
         return gc_row_refuse(row, "a cut needs a start from 0 up and a duration", NULL);
@@ -83,7 +91,9 @@ bool gc_lhotse_fill(gc_row *row, json_t *object, gc_list_kind *kind) {
     if (!id || !*id)
         return gc_row_refuse(row, "the recording or cut has no id", NULL);
     if (json_object_get(object, "tracks"))
-        return gc_row_refuse(row, "the cut is mixed from several tracks; save it first:", id);
+        return gc_row_refuse(row, "the cut is mixed or padded; " GC_LHOTSE_SAVE ":", id);
+    if (!recording && !json_object_get(object, "sources"))
+        return gc_row_refuse(row, "the cut has no recording:", id);
     const char *path = path_of(recording ? recording : object, &why);
     if (!path)
         return gc_row_refuse(row, why, id);

@@ -1,55 +1,43 @@
-/* Parses Kaldi's wav.scp, with or without segments. */
+/* Parses Kaldi's wav.scp, with or without segments, and the transcripts and speakers beside it. */
 #include "kaldi.h"
+#include "kaldi_table.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "list.h"
+#include "place.h"
+#include "text.h"
 #include "text_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A recording of a wav.scp; `id` is owned, and `path` stands in the same memory. */
-typedef struct recording {
-    char *id;
-    const char *path;
-} recording;
+/* A folder of Kaldi: the recordings of a wav.scp that has segments, and the transcripts and speakers beside it. */
+typedef struct folder {
+    gc_kaldi_table recordings, text, speakers;
+    bool has_text, has_speakers;
+} folder;
 
-/* The recordings of a wav.scp that has segments. */
-typedef struct recordings {
-    recording *list;
-    int64_t count, capacity;
-} recordings;
-
-static bool add_recording(recordings *r, const char *id, const char *path) {
-    const size_t length = strlen(id) + 1, room = length + strlen(path) + 1;
-    if (r->count == r->capacity) {
-        recording *larger = realloc(r->list, (size_t)(r->capacity = gc_max(64, 2 * r->capacity)) * sizeof *larger);
-        if (!larger)
-            return false;
-        r->list = larger;
-    }
-    char *copy = malloc(room);
-    if (copy) {
-        memcpy(copy, id, length);
-        memcpy(copy + length, path, room - length);
-        r->list[r->count++] = (recording){copy, copy + length};
-    }
-    return copy != NULL;
-}
-
-static int compare(const void *a, const void *b) {
-    return strcmp(((const recording *)a)->id, ((const recording *)b)->id);
+/* Keeps the speaker and the transcript of an utterance, as "SPEAKER TEXT". An utterance without speaker is its own, as
+ * in Kaldi's recipes. @return false: out of memory */
+static bool keep_words(gc_row *row, const char *id, const folder *f) {
+    const char *text = gc_kaldi_table_find(&f->text, id), *speaker = gc_kaldi_table_find(&f->speakers, id);
+    if (f->has_text && !text)
+        return gc_row_refuse(row, "text has no line for the utterance (utils/fix_data_dir.sh repairs a folder):", id);
+    if (f->has_speakers && !(speaker && *speaker && !strpbrk(speaker, GC_KALDI_BLANKS)))
+        return gc_row_refuse(row,
+                             "utt2spk has no line with one speaker for (utils/fix_data_dir.sh repairs a folder):", id);
+    return gc_text_append(&row->origin, "%s %s", speaker ? speaker : id, text ? text : "");
 }
 
 /* Fills in a row for an utterance. @return false: out of memory */
-static bool fill(gc_row *row, const char *id, const char *path) {
+static bool fill(gc_row *row, const char *id, const char *path, const folder *f) {
     const char *why = gc_kaldi_refusal(path);
     if (why)
         return gc_row_set(row, GC_COLUMN_ID, id) && gc_row_refuse(row, why, path);
     row->stem = strdup(id);
-    return row->stem && gc_row_set(row, GC_COLUMN_ID, id) && gc_row_set(row, GC_COLUMN_INPUT, path);
+    return row->stem && gc_row_set(row, GC_COLUMN_ID, id) && gc_row_set(row, GC_COLUMN_INPUT, path) &&
+           keep_words(row, id, f);
 }
 
 /* Sets the part of the recording from the texts of its begin and end in seconds. @return false: out of memory */
@@ -67,29 +55,26 @@ static bool fill_part(gc_row *row, const char *begin, const char *end) {
 }
 
 /* Fills in a row from a line of segments. @return false: out of memory */
-static bool fill_segment(gc_row *row, char *id, char *rest, const recordings *r) {
+static bool fill_segment(gc_row *row, char *id, char *rest, const folder *f) {
     char *key = strtok_r(rest, GC_KALDI_BLANKS, &rest), *begin = strtok_r(rest, GC_KALDI_BLANKS, &rest),
          *end = strtok_r(rest, GC_KALDI_BLANKS, &rest);
-    static char none[] = "";
-    const recording wanted = {key ? key : none, NULL};
-    const recording *found = r->count ? bsearch(&wanted, r->list, (size_t)r->count, sizeof wanted, compare) : NULL;
-    return found ? fill(row, id, found->path) && fill_part(row, begin, end)
-                 : gc_row_refuse(row, "the segment names a recording that wav.scp does not have:", wanted.id);
+    const char *path = key ? gc_kaldi_table_find(&f->recordings, key) : NULL;
+    return path ? fill(row, id, path, f) && fill_part(row, begin, end)
+                : gc_row_refuse(row, "the segment names a recording that wav.scp does not have:", key ? key : "");
 }
 
 /* Adds a row for each segment. */
-static gpuconv_status add_segments(gc_builder *b, recordings *r, gpuconv_error *error) {
+static gpuconv_status add_segments(gc_builder *b, folder *f, gpuconv_error *error) {
     gc_text_file *file;
     char *line;
     gpuconv_status status = gc_text_file_open(b->options.segments, &file, error);
-    if (r->count > 0)
-        qsort(r->list, (size_t)r->count, sizeof *r->list, compare);
+    gc_kaldi_table_sort(&f->recordings);
     while (!status && !(status = gc_lines_next(gc_text_file_lines(file), &line, error)) && line) {
         gc_row row = {.stem = NULL};
         char *rest = line, *id = strtok_r(rest, GC_KALDI_BLANKS, &rest);
         if (!id)
             continue;
-        status = fill_segment(&row, id, rest, r) ? gc_builder_add(b, &row, gc_text_file_lines(file)->number, error)
+        status = fill_segment(&row, id, rest, f) ? gc_builder_add(b, &row, gc_text_file_lines(file)->number, error)
                                                  : gc_fail_memory(error, b->options.segments);
         gc_row_clear(&row);
     }
@@ -98,16 +83,17 @@ static gpuconv_status add_segments(gc_builder *b, recordings *r, gpuconv_error *
 }
 
 /* Adds the file of a line, as a recording if there are segments. */
-static gpuconv_status add_line(gc_builder *b, recordings *r, gc_lines *lines, char *line, gpuconv_error *error) {
+static gpuconv_status add_line(gc_builder *b, folder *f, gc_lines *lines, char *line, gpuconv_error *error) {
     gc_row row = {.stem = NULL};
     char *id, *path;
     const bool split = gc_kaldi_split(line, &id, &path);
     bool good;
     gpuconv_status status = GPUCONV_OK;
     if (split && b->options.segments) {
-        good = add_recording(r, id, path);
+        good = gc_kaldi_table_add(&f->recordings, id, path);
     } else {
-        good = split ? fill(&row, id, path) : gc_row_refuse(&row, "a line needs an identifier and a file, not", line);
+        good =
+            split ? fill(&row, id, path, f) : gc_row_refuse(&row, "a line needs an identifier and a file, not", line);
         if (good)
             status = gc_builder_add(b, &row, lines->number, error);
     }
@@ -115,18 +101,34 @@ static gpuconv_status add_line(gc_builder *b, recordings *r, gc_lines *lines, ch
     return good ? status : gc_fail_memory(error, lines->name);
 }
 
+/* Reads a table beside the wav.scp `list`, if it is there, and names it as a list that was read. */
+static gpuconv_status read_beside(gc_kaldi_table *t, const char *list, const char *name, gc_manifest *m, bool *exists,
+                                  gpuconv_error *error) {
+    char *path = gc_path_beside(list, name);
+    gpuconv_status status = path ? gc_kaldi_table_read(t, path, exists, error) : gc_fail_memory(error, list);
+    if (!status && *exists && !gc_manifest_add_list(m, path))
+        status = gc_fail_memory(error, path);
+    free(path);
+    return status;
+}
+
 gpuconv_status gc_list_parse_kaldi(gc_lines *lines, gc_builder *b, gpuconv_error *error) {
-    recordings r = {NULL, 0, 0};
+    folder f = {.has_text = false};
     char *line;
-    gpuconv_status status = GPUCONV_OK;
-    b->manifest->kind = GC_LIST_KALDI;
+    gc_manifest *m = b->manifest;
+    m->kind = GC_LIST_KALDI;
+    gpuconv_status status = read_beside(&f.text, lines->name, "text", m, &f.has_text, error);
+    if (!status)
+        status = read_beside(&f.speakers, lines->name, "utt2spk", m, &f.has_speakers, error);
+    m->has_text = f.has_text;
+    m->has_segments = b->options.segments != NULL;
     while (!status && !(status = gc_lines_next(lines, &line, error)) && line)
         if (line[strspn(line, GC_KALDI_BLANKS)])
-            status = add_line(b, &r, lines, line, error);
+            status = add_line(b, &f, lines, line, error);
     if (!status && b->options.segments)
-        status = add_segments(b, &r, error);
-    for (int64_t i = 0; i < r.count; i++)
-        free(r.list[i].id);
-    free(r.list);
+        status = add_segments(b, &f, error);
+    gc_kaldi_table_free(&f.recordings);
+    gc_kaldi_table_free(&f.text);
+    gc_kaldi_table_free(&f.speakers);
     return status;
 }

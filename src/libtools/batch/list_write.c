@@ -1,9 +1,7 @@
 /* Writes lists of outputs. */
 #include "list_write.h"
 
-#include "history.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
 #include "own_files.h"
 #include "row.h"
@@ -22,9 +20,8 @@
 /* The list that is being written. gzip's header has no time, so the same outputs give the same bytes. */
 typedef struct list {
     gzFile file;
-    const char *folder, *id_suffix;
+    const gc_list_output *output;
     bool every_response;
-    int64_t shard_size;
     bool bad;
 } list;
 
@@ -57,22 +54,6 @@ static void put_csv(list *l, const char *text) {
     free(quoted);
 }
 
-/* Returns the path of an output, to be freed. */
-static char *path_of(const list *l, const gc_entry *e, int64_t index) {
-    char shard[GC_OWN_SHARD] = "";
-    const size_t room = strlen(l->folder) + strlen(e->output) + sizeof shard + 3;
-    char *path = gc_calloc((int64_t)room, 1);
-    if (l->shard_size > 0)
-        gc_own_shard(index / l->shard_size, shard);
-    if (path)
-        (void)snprintf(path, room, "%s/%s%s%s", l->folder, shard, *shard ? "/" : "", e->output);
-    return path;
-}
-
-static const char *id_of(const gc_entry *e) {
-    return e->extra && e->extra->id ? e->extra->id : e->output;
-}
-
 /* Makes lhotse's description of an output file. */
 static json_t *make_recording(const char *id, const char *path, const gc_past_line *p) {
     json_t *channels = json_array();
@@ -99,11 +80,12 @@ static bool move_supervisions(const list *l, const gc_entry *e, json_t *supervis
     json_array_foreach(supervisions, i, supervision) {
         const char *id = json_string_value(json_object_get(supervision, "id"));
         char *made = NULL;
-        good = good &&
-               gc_text_append(&made, "%s%s%.*s%s", id ? id : "", length ? "-" : "", length, name, l->id_suffix) &&
-               (!id || json_object_set_new(supervision, "id", json_string(made)) == 0) &&
-               json_object_set_new(supervision, "recording_id", json_string(recording)) == 0 &&
-               json_object_set(supervision, "channel", channel) == 0;
+        good =
+            good &&
+            gc_text_append(&made, "%s%s%.*s%s", id ? id : "", length ? "-" : "", length, name, l->output->id_suffix) &&
+            (!id || json_object_set_new(supervision, "id", json_string(made)) == 0) &&
+            json_object_set_new(supervision, "recording_id", json_string(recording)) == 0 &&
+            json_object_set(supervision, "channel", channel) == 0;
         free(made);
     }
     return good;
@@ -133,7 +115,7 @@ static json_t *make_cut(const list *l, const gc_entry *e, const char *id, json_t
 /* Writes a line of lhotse's recordings or cuts. */
 static void put_lhotse(list *l, const gc_entry *e, const char *path, const gc_past_line *p, bool cuts) {
     char *id = NULL;
-    const bool good = p->rate > 0 && gc_text_append(&id, "%s%s", id_of(e), l->id_suffix);
+    const bool good = p->rate > 0 && gc_text_append(&id, "%s%s", gc_list_id(e), l->output->id_suffix);
     json_t *recording = good ? make_recording(id, path, p) : NULL;
     json_t *object = recording && cuts ? make_cut(l, e, id, recording, p) : json_incref(recording);
     put_json(l, object);
@@ -155,16 +137,11 @@ static void put_metadata(list *l, const gc_entry *e) {
 
 static void put_entry(list *l, const gc_manifest *m, int64_t i, const gc_past_line *p) {
     const gc_entry *e = &m->entry[i];
-    char *path = path_of(l, e, i);
+    char *path = gc_list_path(l->output, e, i);
     l->bad |= !path;
     if (!path)
         return;
-    if (m->kind == GC_LIST_KALDI) {
-        put(l, id_of(e));
-        put(l, " ");
-        put(l, path);
-        put(l, "\n");
-    } else if (m->kind == GC_LIST_METADATA_CSV) {
+    if (m->kind == GC_LIST_METADATA_CSV) {
         put_csv(l, e->output);
         if (m->header) {
             put(l, ",");
@@ -206,28 +183,16 @@ static bool write_list(list *l, const gc_manifest *m, const gc_history *history,
     return gzclose(l->file) == Z_OK && !l->bad;
 }
 
-gpuconv_status gc_list_write(const gc_manifest *m, const char *folder, const char *id_suffix, int64_t shard_size,
-                             int64_t *count, gpuconv_error *error) {
-    char path[GC_OWN_PATH], results[GC_OWN_PATH];
-    const char *name = gc_own_list(m->kind);
+/* Writes a list of one file. */
+static gpuconv_status write_file(const gc_manifest *m, const gc_list_output *o, const gc_history *history,
+                                 int64_t *count, gpuconv_error *error) {
+    char path[GC_OWN_PATH];
     gc_output_file *file = NULL;
-    int64_t complete;
-    bool newline;
-    *count = -1;
-    if (!name)
-        return GPUCONV_OK;
-    gpuconv_status status = gc_own_path(folder, name, path, error);
-    if (!status)
-        status = gc_own_path(folder, GC_OWN_RESULTS, results, error);
-    if (status)
-        return status;
-    gc_history *history = gc_history_new(m);
-    status = history ? gc_history_read(history, results, &complete, &newline, error) : gc_fail_memory(error, path);
+    list l = {.output = o, .every_response = m->every_response};
+    gpuconv_status status = gc_own_path(o->folder, gc_own_list(m->kind), path, error);
     if (!status)
         status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
     if (!status) {
-        list l = {
-            .folder = folder, .id_suffix = id_suffix, .every_response = m->every_response, .shard_size = shard_size};
         errno = 0;
         *count = 0;
         status = write_list(&l, m, history, gc_output_file_descriptor(file), count)
@@ -235,6 +200,29 @@ gpuconv_status gc_list_write(const gc_manifest *m, const char *folder, const cha
                      : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, errno ? strerror(errno) : "out of memory");
     }
     gc_output_file_free(file);
+    return status;
+}
+
+gpuconv_status gc_list_write(const gc_manifest *m, const gc_list_output *output, int64_t *count, gpuconv_error *error) {
+    char results[GC_OWN_PATH], *absolute = NULL;
+    gc_list_output o = *output;
+    int64_t complete;
+    bool newline;
+    *count = -1;
+    if (!gc_own_list(m->kind))
+        return GPUCONV_OK;
+    if (o.absolute && !(absolute = realpath(o.folder, NULL)))
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", o.folder, strerror(errno));
+    o.folder = absolute ? absolute : o.folder;
+    gc_history *history = gc_history_new(m);
+    gpuconv_status status =
+        history ? gc_own_path(o.folder, GC_OWN_RESULTS, results, error) : gc_fail_memory(error, o.folder);
+    if (!status)
+        status = gc_history_read(history, results, &complete, &newline, error);
+    if (!status)
+        status = m->kind == GC_LIST_KALDI ? gc_list_write_kaldi(m, &o, history, count, error)
+                                          : write_file(m, &o, history, count, error);
     gc_history_free(history);
+    free(absolute);
     return status;
 }

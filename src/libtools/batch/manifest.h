@@ -25,7 +25,8 @@ typedef struct gc_extra {
     bool noise_random; /* noise_offset is drawn from the seed */
     char *early;       /* path of the second output, with the early reflections only; NULL: none */
     char *id;          /* in the list that named the entry; NULL: none */
-    char *origin;      /* the list's line, for the list of the outputs: other fields of CSV, or JSON; NULL: none */
+    char *origin;      /* the list's line, for the list of the outputs: other fields of CSV, JSON, or
+                        * "SPEAKER TEXT" of Kaldi; NULL: none */
 } gc_extra;
 
 /* The files and numbers that determine an output. Texts are owned by the entry, the recipe by the manifest. */
@@ -58,6 +59,8 @@ typedef struct gc_manifest {
     gc_recipes recipes;
     gc_list_kind kind;
     bool every_response; /* GC_PICK_ALL: identifiers end in "-NAME" of the response */
+    bool has_text;       /* of Kaldi's folder: it has transcripts */
+    bool has_segments;   /* of Kaldi's folder: utterances are parts of recordings */
     char *header;        /* of metadata.csv: names of the other columns, as CSV; NULL: none */
     char **list;         /* the files that entries and choices were read from */
     int lists;

@@ -14,6 +14,9 @@ static const char *const lists[] = {[GC_LIST_KALDI] = "wav.scp",
                                     [GC_LIST_METADATA_CSV] = "metadata.csv",
                                     [GC_LIST_METADATA_JSONL] = "metadata.jsonl"};
 
+/* The other files of a data folder of Kaldi. */
+static const char *const of_kaldi[] = {GC_OWN_TEXT, GC_OWN_SPEAKERS, GC_OWN_UTTERANCES, GC_OWN_SEGMENTS};
+
 const char *gc_own_list(gc_list_kind kind) {
     return lists[kind];
 }
@@ -33,6 +36,17 @@ static bool begins(const char *path, const char *name) {
     return name && strlen(name) == strcspn(path, "/") && gc_begins_with(path, name);
 }
 
+/* Decides the same for the files of a data folder of Kaldi, which only a batch of one writes: their names are those
+ * that folders of other corpora may have. */
+static bool begins_with_kaldi(const gc_own_files *own, const char *path) {
+    bool found = false;
+    if (own->kind != GC_LIST_KALDI)
+        return false;
+    for (size_t i = 0; i < sizeof of_kaldi / sizeof *of_kaldi && !found; i++)
+        found = begins(path, of_kaldi[i]);
+    return found;
+}
+
 /* Decides whether the first component of a path is the name of one of the batch's shards. */
 static bool begins_with_shard(const gc_own_files *own, const char *path) {
     char name[GC_OWN_SHARD];
@@ -50,7 +64,7 @@ bool gc_own_is_temporary(const char *path) {
 
 bool gc_own_reserves(const gc_own_files *own, const char *path) {
     bool found = begins(path, GC_OWN_RESULTS) || begins(path, GC_OWN_MANIFEST) || begins(path, GC_OWN_LOCK) ||
-                 begins_with_shard(own, path);
+                 begins_with_kaldi(own, path) || begins_with_shard(own, path);
     for (size_t i = 0; i < sizeof lists / sizeof *lists && !found; i++)
         found = begins(path, lists[i]);
     return found;
@@ -58,5 +72,6 @@ bool gc_own_reserves(const gc_own_files *own, const char *path) {
 
 bool gc_own_replaces(const gc_own_files *own, const char *path) {
     return (!own->resume && begins(path, GC_OWN_RESULTS)) || (own->manifest && begins(path, GC_OWN_MANIFEST)) ||
-           begins(path, lists[own->kind]) || begins(path, GC_OWN_LOCK) || begins_with_shard(own, path);
+           begins(path, lists[own->kind]) || begins_with_kaldi(own, path) || begins(path, GC_OWN_LOCK) ||
+           begins_with_shard(own, path);
 }

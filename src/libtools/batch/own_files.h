@@ -9,6 +9,10 @@
 #define GC_OWN_MANIFEST "manifest.csv" /* what was picked */
 #define GC_OWN_LOCK ".gpuconv-lock"    /* folder_lock.h */
 #define GC_OWN_TEMPORARIES ".gpuconv-" /* with more behind it: new files (core/output_file.h), in any folder */
+#define GC_OWN_TEXT "text"             /* Kaldi's: transcripts, speaker of each utterance, */
+#define GC_OWN_SPEAKERS "utt2spk"
+#define GC_OWN_UTTERANCES "spk2utt" /* utterances of each speaker, */
+#define GC_OWN_SEGMENTS "segments"  /* part of each utterance's recording */
 
 enum { GC_OWN_PATH = 8192, GC_OWN_SHARD = 32 };
 

@@ -59,6 +59,8 @@ static const rule rules[GC_RECIPE_COLUMNS] = {
     [GC_COLUMN_ENCODING - GC_COLUMN_RECIPE] = {.kind = ENCODING, .why = "is no encoding such as s16 or float:"},
     [GC_COLUMN_DITHER -
         GC_COLUMN_RECIPE] = {WORD, offsetof(gc_recipe, dither), 0, 0, 0, "none|tpdf", "must be none or tpdf, not"},
+    [GC_COLUMN_COMPRESSION - GC_COLUMN_RECIPE] = {WORD, offsetof(gc_recipe, compression), 0, 0, 0,
+                                                  "5|0|1|2|3|4|5|6|7|8", "must be 0 to 8, not"},
 };
 
 const gc_recipe *gc_recipe_default(void) {

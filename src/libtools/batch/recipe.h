@@ -19,6 +19,7 @@ typedef struct gc_recipe {
     gpuconv_mode mode;
     double tail, tail_floor; /* as gpuconv_job */
     bool dither;
+    int compression; /* as gc_output_options */
     gc_level_kind level;
     double level_db;
     double early; /* seconds after the direct sound that the second output keeps */

@@ -22,8 +22,11 @@ const gc_entry *gc_task_entry(const gc_worker *w, const gc_task *t) {
 
 gc_output_options gc_task_options(const gc_worker *w, const gc_task *t) {
     const gc_recipe *r = gc_entry_recipe(gc_task_entry(w, t));
-    return (gc_output_options){
-        .format = r->format, .encoding = r->encoding, .path_kind = GC_OUTPUT_PROGRAM_PATH, .cancel = w->cancel};
+    return (gc_output_options){.format = r->format,
+                               .encoding = r->encoding,
+                               .compression = r->compression,
+                               .path_kind = GC_OUTPUT_PROGRAM_PATH,
+                               .cancel = w->cancel};
 }
 
 void gc_task_close(const gc_worker *w, gc_task *t) {

@@ -1,0 +1,152 @@
+"""Convolution of arrays that JAX traces: a primitive with rules for jax.jit, jax.grad, jax.jvp and jax.vmap.
+
+The primitive works on rows: a (R, n), b (rows, m), and row i of a goes with row (i // group) % rows of b. Its three
+operations (_batches) are linear in both operands, and the transpose of each is another one. XLA calls functions of _core
+itself (foreign-function interface), on an NVIDIA GPU with its stream; in a build without them it calls through the host.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Optional
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from . import _core
+from . import _host
+from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch, share
+from ._libraries import check_floats, check_frames, warn_of_axis
+from ._modes import Mode, window
+
+TARGET = "gpuconv_rows"
+_rows_p = Primitive(TARGET)
+
+
+def _shape(a: Any, b: Any, operation: int, frames: int, rows: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((rows if operation == GRADIENT_RESPONSE else a.shape[0], frames), np.float32)
+
+
+def _abstract(a: Any, b: Any, *, operation: int, offset: int, frames: int, rows: int, group: int, threads: int) -> Any:
+    return a.update(shape=_shape(a, b, operation, frames, rows).shape)
+
+
+_rows_p.def_abstract_eval(_abstract)
+
+
+# ---- Derivatives: for each operation, those whose results are the transposes by its first and its second operand ----
+
+_TRANSPOSES = {
+    CONVOLVE: (GRADIENT_SIGNAL, GRADIENT_RESPONSE),  # (x, h) -> y
+    GRADIENT_SIGNAL: (CONVOLVE, GRADIENT_RESPONSE),  # (g, h) -> x
+    GRADIENT_RESPONSE: (CONVOLVE, GRADIENT_SIGNAL),  # (g, x) -> h
+}
+
+
+def _transpose_first(cotangent: Any, a: Any, b: Any, *, operation: int, **rest: Any) -> Any:
+    operands = (b, cotangent) if operation == GRADIENT_RESPONSE else (cotangent, b)
+    return _rows_p.bind(*operands, operation=_TRANSPOSES[operation][0], **{**rest, "frames": a.aval.shape[-1]})
+
+
+def _transpose_second(cotangent: Any, a: Any, b: Any, *, operation: int, **rest: Any) -> Any:
+    operands = (cotangent, a) if operation == CONVOLVE else (a, cotangent)
+    return _rows_p.bind(*operands, operation=_TRANSPOSES[operation][1], **{**rest, "frames": b.aval.shape[-1]})
+
+
+ad.defbilinear(_rows_p, _transpose_first, _transpose_second)
+
+
+# ---- vmap: the mapped dimension becomes more rows ----
+
+
+def _batch(operands: Any, dims: Any, *, operation: int, rows: int, group: int, **rest: Any) -> Any:
+    count = next(array.shape[dim] for array, dim in zip(operands, dims) if dim is not None)
+
+    def mapped(array: Any, dim: Optional[int]) -> Any:
+        return jnp.broadcast_to(array, (count,) + array.shape) if dim is None else jnp.moveaxis(array, dim, 0)
+
+    def flat(array: Any) -> Any:
+        return array.reshape((-1, array.shape[-1]))
+
+    a = mapped(operands[0], dims[0])
+    repeats = a.shape[1] // (rows * group)  # of the responses, in the rows of one call
+    if operation == GRADIENT_RESPONSE:
+        many = {**rest, "operation": operation, "rows": count * repeats * rows, "group": group}
+        made = _rows_p.bind(flat(a), flat(mapped(operands[1], dims[1])), **many)
+        return made.reshape((count, repeats, rows, -1)).sum(1), 0
+    b = operands[1]
+    if dims[1] is not None:
+        b = mapped(b, dims[1])
+        b = flat(jnp.broadcast_to(b[:, None], (count, repeats) + b.shape[1:]))
+        rows = len(b)
+    made = _rows_p.bind(flat(a), b, operation=operation, rows=rows, group=group, **rest)
+    return made.reshape((count, a.shape[1], -1)), 0
+
+
+batching.primitive_batchers[_rows_p] = _batch
+
+
+# ---- Calls ----
+
+
+def compute_on_host(a: Any, b: Any, *, operation: int, offset: int, frames: int, rows: int, group: int, threads: int) -> np.ndarray:
+    """Returns the result of the primitive for arrays that can be read on the host."""
+    a, b = np.asarray(a), np.asarray(b)
+    split = a.reshape((-1, rows, group, a.shape[-1]))
+    gradient = operation == GRADIENT_RESPONSE
+    second = b.reshape(split.shape[:-1] + b.shape[-1:]) if gradient else b[:, None]
+    made = _host.compute(operation, split, second, offset, frames, threads, (rows, 1) if gradient else ())
+    return made.reshape((-1, frames))
+
+
+def _through_host(a: Any, b: Any, **job: Any) -> Any:
+    return jax.pure_callback(partial(compute_on_host, **job), _shape(a, b, job["operation"], job["frames"], job["rows"]), a, b)
+
+
+def _call_of_xla(context: Any, a: Any, b: Any, *, frames: int, rows: int, **attributes: int) -> Any:
+    lower = jax.ffi.ffi_lowering(TARGET)
+    return lower(context, a, b, **{name: np.int64(value) for name, value in attributes.items()})
+
+
+_rows_p.def_impl(jax.jit(_rows_p.bind, static_argnames=("operation", "offset", "frames", "rows", "group", "threads")))
+mlir.register_lowering(_rows_p, mlir.lower_fun(_through_host, multiple_results=False))
+if hasattr(_core, "xla_rows"):
+    try:
+        for platform in ("cpu", "cuda") if _core.has_cuda else ("cpu",):
+            jax.ffi.register_ffi_target(TARGET, _core.xla_rows(platform == "cuda"), platform=platform.replace("cuda", "CUDA"))
+            mlir.register_lowering(_rows_p, _call_of_xla, platform=platform)
+    except Exception:  # an XLA that is older than the headers
+        pass
+
+
+def convolve(x: Any, h: Any, mode: Mode, axis: int, delay: int, threads: Optional[int]) -> Any:
+    """Convolves as gpuconv.convolve, of arrays of which JAX traces at least one. That h is finite is not checked."""
+    x, h = jnp.asarray(x), jnp.asarray(h)
+    for name, array in (("x", x), ("h", h)):
+        check_floats(name, array)
+    one = h.ndim == 1
+    check_frames("x", x.shape, axis)
+    check_frames("h", h.shape, -1 if one else axis)
+    last = axis in (-1, x.ndim - 1)
+    if not last:
+        if not one and h.ndim != x.ndim:
+            raise ValueError(f"with axis={axis} h must have 1 or, as x, {x.ndim} dimensions, not {h.ndim}")
+        x, h = jnp.moveaxis(x, axis, -1), h if one else jnp.moveaxis(h, axis, -1)
+    batch = broadcast_batch(x.shape, h.shape)
+    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    warn_of_axis(x.shape, h.shape[-1])
+    dtype, size = jnp.promote_types(x.dtype, h.dtype), int(np.prod(batch))
+    shared = share(batch, h.shape[:-1])
+    if shared is None:
+        h, shared = jnp.broadcast_to(h, batch + h.shape[-1:]), (size, 1)
+    if size == 0:
+        y = jnp.zeros(batch + (frames,), dtype)
+    else:
+        rows = jnp.broadcast_to(x, batch + x.shape[-1:]).reshape((size, -1)).astype(np.float32)
+        taps = h.reshape((shared[0], -1)).astype(np.float32)
+        y = _rows_p.bind(rows, taps, operation=CONVOLVE, offset=offset, frames=frames, rows=shared[0], group=shared[1],
+                         threads=_host.thread_count(threads)).reshape(batch + (frames,)).astype(dtype)
+    return y if last else jnp.moveaxis(y, -1, axis)
