@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Allocates `bytes` bytes at a multiple of `alignment`, a power of two, which free() frees. `huge`: asks for huge
- * pages.
- * @return NULL without memory */
+/* Allocates `bytes` bytes at a multiple of `alignment`, a power of two, or of gc_os_alignment if that is less; free()
+ * frees them. `huge`: asks for huge pages. @return NULL without memory */
+extern const int64_t gc_os_alignment;
 void *gc_os_allocate(int64_t alignment, int64_t bytes, bool huge);
 
 /* Keeps freed memory in the process, for blocks of up to 32 MiB: memory that goes back to the system is mapped and

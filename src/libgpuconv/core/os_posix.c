@@ -29,6 +29,8 @@
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
+const int64_t gc_os_alignment = INT64_MAX;
+
 void *gc_os_allocate(int64_t alignment, int64_t bytes, bool huge) {
     void *p = NULL;
     if (posix_memalign(&p, (size_t)alignment, (size_t)bytes) != 0)

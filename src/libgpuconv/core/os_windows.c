@@ -20,6 +20,8 @@
 
 /* ---- Memory ----------------------------------------------------------------------------------------------------- */
 
+const int64_t gc_os_alignment = 16;
+
 /* free() frees only what malloc has made, whose blocks are aligned to 16 bytes. The vector loops do not need more: they
  * are assembled with unaligned moves, because the stack has no other alignment either (CMakeLists.txt). */
 void *gc_os_allocate(int64_t alignment, int64_t bytes, bool huge) {

@@ -45,6 +45,7 @@ int gc_windows_errno(unsigned long code) {
                  {ERROR_BROKEN_PIPE, EPIPE},
                  {ERROR_NO_DATA, EPIPE},
                  {ERROR_NOT_SUPPORTED, ENOTSUP},
+                 {ERROR_INVALID_FUNCTION, EISDIR}, /* reads of a folder */
                  {ERROR_INVALID_PARAMETER, EINVAL}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].code == code)
@@ -128,8 +129,18 @@ static int describe(HANDLE handle, struct gc_windows_stat *st) {
         st->st_ino = (uint64_t)(uintptr_t)handle;
         return 0;
     }
-    if (!GetFileInformationByHandle(handle, &info))
-        return fail();
+    if (!GetFileInformationByHandle(handle, &info)) { /* so for the standard streams under wine */
+        LARGE_INTEGER size;
+        const int err = gc_windows_errno(GetLastError());
+        if (type != FILE_TYPE_DISK || !GetFileSizeEx(handle, &size)) {
+            errno = err;
+            return -1;
+        }
+        st->st_mode = S_IFREG | 0666;
+        st->st_ino = (uint64_t)(uintptr_t)handle;
+        st->st_size = size.QuadPart;
+        return 0;
+    }
     const uint64_t ticks =
         (uint64_t)info.ftLastWriteTime.dwHighDateTime << 32 | (uint64_t)info.ftLastWriteTime.dwLowDateTime;
     const int64_t since_1970 = (int64_t)ticks - INT64_C(116444736000000000); /* in steps of 100 ns */
@@ -192,8 +203,24 @@ int gc_windows_unlink(const char *path) {
     return gc_windows_path(path, wide) && (DeleteFileW(wide) || fail() == 0) ? 0 : -1;
 }
 
-/* Replaces `to`, also across a short time in which another process has it open without sharing, such as a scanner for
- * viruses. */
+/* Replaces a file that is open and shares its name: it gets another name for the rest of its life, so that for a moment
+ * there is none. @return whether that succeeded */
+static bool replace_open(const wchar_t *from, const wchar_t *to) {
+    wchar_t aside[GC_WINDOWS_PATH];
+    if (_snwprintf(aside, GC_WINDOWS_PATH, L"%ls-old", from) < 0 || !MoveFileExW(to, aside, MOVEFILE_REPLACE_EXISTING))
+        return false;
+    if (!MoveFileExW(from, to, MOVEFILE_WRITE_THROUGH)) {
+        const DWORD code = GetLastError();
+        (void)MoveFileExW(aside, to, 0);
+        SetLastError(code);
+        return false;
+    }
+    (void)DeleteFileW(aside); /* takes place when its last handle is closed */
+    return true;
+}
+
+/* Replaces `to`, also while this process reads it, and after a short time in which another process has it open without
+ * sharing, such as a scanner for viruses. */
 int gc_windows_rename(const char *from, const char *to) {
     wchar_t wide_from[GC_WINDOWS_PATH], wide_to[GC_WINDOWS_PATH];
     if (!gc_windows_path(from, wide_from) || !gc_windows_path(to, wide_to))
@@ -201,8 +228,11 @@ int gc_windows_rename(const char *from, const char *to) {
     for (int attempt = 0; attempt < 10; attempt++) {
         if (MoveFileExW(wide_from, wide_to, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
             return 0;
-        if (GetLastError() != ERROR_SHARING_VIOLATION && GetLastError() != ERROR_ACCESS_DENIED)
+        const DWORD code = GetLastError();
+        if (code != ERROR_SHARING_VIOLATION && code != ERROR_ACCESS_DENIED)
             break;
+        if (replace_open(wide_from, wide_to))
+            return 0;
         Sleep(10);
     }
     return fail();
