@@ -346,7 +346,8 @@ void gc_os_catch_signals(void (*handler)(int number)) {
     signal(SIGXFSZ, SIG_IGN);
 }
 
-void gc_os_begin_program(int *argc, char ***argv) {
+/* The system passes them as they are. */
+void gc_os_begin_program(int *argc, char ***argv) { /* NOLINT(readability-non-const-parameter): as on other systems */
     (void)argc;
     (void)argv;
 }
