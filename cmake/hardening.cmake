@@ -6,7 +6,6 @@ include(CheckLinkerFlag)
 include(CheckPIESupported)
 
 check_pie_supported(LANGUAGES C)
-set(GPUCONV_HARDENED OFF)
 if(NOT GPUCONV_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
     set(GPUCONV_HARDENED ON)
     foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)

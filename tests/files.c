@@ -15,13 +15,15 @@ int files_begin(void **state) {
 
 int files_end(void **state) {
     (void)state;
-    DIR *d = opendir(folder);
-    if (!d)
-        return -1;
-    for (struct dirent *e; (e = readdir(d));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            unlinkat(dirfd(d), e->d_name, 0);
-    closedir(d);
+    struct dirent **list;
+    const int count = scandir(folder, &list, NULL, NULL);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(list[i]->d_name, ".") != 0 && strcmp(list[i]->d_name, "..") != 0)
+            unlink(files_path("%s", list[i]->d_name));
+        free(list[i]);
+    }
+    if (count >= 0)
+        free((void *)list);
     return rmdir(folder);
 }
 

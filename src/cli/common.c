@@ -1,11 +1,11 @@
 /* Functions that all subcommands use: messages, exit statuses, reports, words of options, signals. */
 #include "cli.h"
 #include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 #include "options.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,13 +89,7 @@ static void interrupt(int signal_number) {
 }
 
 const volatile int *gc_catch_signals(void) {
-    struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND}, before;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup ignores it */
-        sigaction(SIGHUP, &action, NULL);
-    /* Makes a write over the file size limit fail with EFBIG instead of ending the process. */
-    signal(SIGXFSZ, SIG_IGN);
+    gc_os_catch_signals(interrupt);
     gpuconv_cancel_set(&interrupted);
     return &interrupted;
 }

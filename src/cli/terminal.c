@@ -2,6 +2,7 @@
 #include "terminal.h"
 
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 
 #include <limits.h>
 #include <locale.h>
@@ -12,16 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <wchar.h>
 
 enum { COLUMNS_USUAL = 80, COLUMNS_MOST = 4096, NAME_LEAST = 12 };
 
 int gc_terminal_columns(int descriptor) {
-    struct winsize window;
-    int64_t columns;
-    if (ioctl(descriptor, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
-        return window.ws_col;
+    int64_t columns = gc_os_terminal_columns(descriptor);
+    if (columns > 0)
+        return (int)columns;
     const char *text = getenv("COLUMNS");
     return text && gc_integer_parse(text, &columns) && columns > 0 && columns <= COLUMNS_MOST ? (int)columns
                                                                                               : COLUMNS_USUAL;

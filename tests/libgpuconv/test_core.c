@@ -2,6 +2,7 @@
 #include "check.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/slot_queue.h"
 #include "libgpuconv/core/visible.h"
 
@@ -27,7 +28,7 @@ static void memory_is_aligned_zeroed_and_writable(void **state) {
     for (int i = 0; i < COUNT(sizes); i++) {
         unsigned char *p = gc_calloc(sizes[i], 1);
         assert_non_null(p);
-        assert_int_equal((uintptr_t)p % GC_ALIGNMENT, 0);
+        assert_int_equal((uintptr_t)p % (uintptr_t)gc_min(GC_ALIGNMENT, gc_os_alignment), 0);
         for (int64_t n = 0; n < sizes[i]; n++)
             CHECK(p[n] == 0, "byte %lld of %lld is %d", (long long)n, (long long)sizes[i], p[n]);
         memset(p, 0xaa, (size_t)sizes[i]); /* the address sanitizer reports writes outside the block */

@@ -7,24 +7,19 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/report/report.h"
 #include "material.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { RATE = 48000, TEXT = 4096, TOOLS = 5, MOST_RUNS = 64 };
-
-extern char **environ;
 
 /* A program under test. The command is run by the shell, because SoX needs pipes and quoting. */
 typedef struct tool {
@@ -151,34 +146,6 @@ static void list_tools(const gc_material *m, const char *program, tool *t) {
     snprintf(t[4].command, TEXT, "python3 -c '%s' in.wav ir.wav out.wav", scipy);
 }
 
-/* Runs a shell command in the folder and discards its output. @return its exit status, or -1 */
-static int run_command(const char *folder, const char *command, double *wall, double *processor) {
-    char text[2 * TEXT];
-    snprintf(text, sizeof text, "cd '%s' && %s", folder, command);
-    char shell[] = "sh", option[] = "-c", *const argv[] = {shell, option, text, NULL};
-    posix_spawn_file_actions_t actions;
-    pid_t child;
-    int status = 0;
-    struct rusage used;
-    if (posix_spawn_file_actions_init(&actions) != 0)
-        return -1;
-    bool bad = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) != 0 ||
-               posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0) != 0 ||
-               posix_spawn_file_actions_adddup2(&actions, 1, 2) != 0;
-    double start = gc_now();
-    bad = bad || posix_spawn(&child, "/bin/sh", &actions, NULL, argv, environ) != 0;
-    (void)posix_spawn_file_actions_destroy(&actions);
-    if (bad)
-        return -1;
-    while (wait4(child, &status, 0, &used) < 0)
-        if (errno != EINTR)
-            return -1;
-    *wall = gc_now() - start;
-    *processor = (double)used.ru_utime.tv_sec + (double)used.ru_stime.tv_sec +
-                 1e-6 * ((double)used.ru_utime.tv_usec + (double)used.ru_stime.tv_usec);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 /* Reads out.wav into the material's outputs, as many frames as the input has. @param frames receives the number of
  * frames in the file @return false if the file cannot be read */
 static bool read_output(const gc_material *m, const char *path, int64_t *frames) {
@@ -262,7 +229,7 @@ static gpuconv_status run_tools(const gc_bench *b, const gc_material *m, const c
             if (!t[i].installed || t[i].failed)
                 continue;
             (void)unlink(path);
-            t[i].failed = run_command(folder, t[i].command, &wall, &processor) != 0;
+            t[i].failed = gc_os_run_shell(folder, t[i].command, &wall, &processor) != 0;
             if (gc_cancelled()) {
                 status = gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
             } else if (t[i].failed) {
@@ -326,7 +293,7 @@ gpuconv_status gc_bench_processes(const gc_bench *b, const gc_bench_case *what, 
             double wall, processor;
             char probe[TEXT];
             snprintf(probe, sizeof probe, i == 4 ? "%s" : "command -v %s", t[i].requires);
-            t[i].installed = run_command(folder, probe, &wall, &processor) == 0;
+            t[i].installed = gc_os_run_shell(folder, probe, &wall, &processor) == 0;
             if (!t[i].installed)
                 note_tool(b, t[i].name, "not installed");
         }

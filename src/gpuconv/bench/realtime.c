@@ -7,6 +7,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/engine/backend.h"
@@ -18,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 /* PERIODS: number of different input blocks, repeated in a cycle; a prime, so that no hop is a multiple of it. */
@@ -189,14 +189,6 @@ static gpuconv_status session_new(session *s, gpuconv_error *error) {
     return status;
 }
 
-/* Returns the processor time of this process in seconds. */
-static double processor_time(void) {
-    struct rusage u;
-    (void)getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + (double)u.ru_stime.tv_sec +
-           1e-6 * ((double)u.ru_utime.tv_usec + (double)u.ru_stime.tv_usec);
-}
-
 /* Returns the RMS error of the last output block in dB, at CHECKED samples, relative to direct sums in doubles. */
 static double output_error(const session *s) {
     const gc_bench_realtime_case *w = s->what;
@@ -241,13 +233,13 @@ static gpuconv_status process_block(session *s, int64_t k, gpuconv_error *error)
  * time of the waiting itself. */
 static gpuconv_status run_blocks(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
-    double period = w->block / w->rate, start = gc_now(), before = processor_time();
+    double period = w->block / w->rate, start = gc_now(), before = gc_os_processor_seconds();
     for (int64_t k = 0; (double)k * period < 0.5; k++)
         if (!wait_for_block(start, period, k))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
-    s->idle_cpu = (processor_time() - before) / (gc_now() - start);
+    s->idle_cpu = (gc_os_processor_seconds() - before) / (gc_now() - start);
     start = gc_now();
-    before = processor_time();
+    before = gc_os_processor_seconds();
     for (int64_t k = 0; k < s->blocks; k++) {
         if (!wait_for_block(start, period, k))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
@@ -258,7 +250,7 @@ static gpuconv_status run_blocks(session *s, gpuconv_error *error) {
             return status;
     }
     s->wall = gc_now() - start;
-    s->cpu = processor_time() - before;
+    s->cpu = gc_os_processor_seconds() - before;
     s->error = output_error(s);
     return GPUCONV_OK;
 }

@@ -4,6 +4,7 @@
 #include "gpuconv/bench/bench.h"
 #include "gpuconv/bench/processes.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 
@@ -73,10 +74,9 @@ static int list_cases(void) {
 }
 
 static gpuconv_status measure_processes(const gc_bench *b, const gc_bench_case *test_case, gpuconv_error *error) {
-    char program[4096 + 16];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
-    snprintf(program + (length > 0 ? length : 0), 16, "%s",
-             length > 0 ? "" : "gpuconv"); /* otherwise found through PATH */
+    char program[4096];
+    if (!gc_os_program_path(program, sizeof program))
+        (void)snprintf(program, sizeof program, "gpuconv"); /* found through PATH */
     return gc_bench_processes(b, test_case, program, error);
 }
 

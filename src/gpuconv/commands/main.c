@@ -2,6 +2,7 @@
  * subcommand is reached as ./NAME. */
 #include "cli/cli.h"
 #include "commands.h"
+#include "libgpuconv/core/os.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +96,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    gc_os_begin_program(&argc, &argv);
     gc_start_program("gpuconv");
     gc_fill_words();
     return gc_end_program(run(argc, argv));

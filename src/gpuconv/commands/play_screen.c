@@ -2,6 +2,7 @@
 #include "play_screen.h"
 
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 #include "progress.h"
 
@@ -9,29 +10,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 
 enum { METER = 24, NOTE_DRAWS = 40, HOLD_LOOKS = 40, EVENTS = 1000 /* of a control that are taken at a time */ };
 
-static struct termios saved_terminal;
 static bool is_raw;
 
 static void leave_raw(void) {
     if (is_raw)
-        (void)tcsetattr(STDIN_FILENO, TCSANOW, &saved_terminal);
+        gc_os_leave_raw();
     is_raw = false;
 }
 
 void gc_play_screen_begin(gc_play_screen *s) {
-    struct termios now;
-    if (!s->shown || !isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &saved_terminal) != 0)
+    if (!s->shown)
         return;
-    now = saved_terminal;
-    now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    now.c_cc[VMIN] = 0;
-    now.c_cc[VTIME] = 0;
-    is_raw = tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
+    is_raw = gc_os_enter_raw();
     if (is_raw)
         (void)atexit(leave_raw);
     if (is_raw)

@@ -4,6 +4,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/module.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "pipe_source.h"
 
 #include <errno.h>
@@ -33,7 +34,7 @@ static bool is_likely(const char *path) {
 gpuconv_status gc_media_spool(int from, int64_t size, const char *path, const volatile int *cancel, gc_media *media,
                               int *fd, gpuconv_error *error) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    const char *folder;
+    char folder[4096];
     *fd = -1;
     *media = (gc_media){.frames = 0};
     pthread_once(&once, load);
@@ -42,7 +43,7 @@ gpuconv_status gc_media_spool(int from, int64_t size, const char *path, const vo
                        "; M4A, AAC, WMA and others need the module gpuconv-media, which is built with libavformat-dev");
     if (!module)
         return GPUCONV_OK;
-    int spool = gc_spool_open(&folder);
+    int spool = gc_os_spool_file(folder, sizeof folder);
     if (spool < 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot create a temporary file in %s: %s", path, folder,
                        strerror(errno));

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/descriptor.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/os.h"
 #include "riff.h"
 
 #include <errno.h>
@@ -88,23 +89,9 @@ static gpuconv_status fail(const gc_source *s, const char *what, const char *fol
                    strerror(s->err));
 }
 
-int gc_spool_open(const char **in) {
-    const char *folder = getenv("TMPDIR");
-    char path[4096];
-    *in = folder = folder && *folder ? folder : "/tmp";
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    (void)snprintf(path, sizeof path, "%.4000s/gpuconv-XXXXXX", folder);
-    fd = mkstemp(path);
-    if (fd >= 0)
-        unlink(path);
-    return fd;
-}
-
 gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
-    const char *folder;
-    int fd = gc_spool_open(&folder);
+    char folder[4096];
+    int fd = gc_os_spool_file(folder, sizeof folder);
     if (fd < 0) {
         s->err = errno;
         return fail(s, "cannot create a temporary file in ", folder, error);

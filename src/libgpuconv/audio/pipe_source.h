@@ -21,9 +21,6 @@ typedef enum gc_source_kind {
     GC_SOURCE_ENCODED     /* samples without a header, compressed in blocks */
 } gc_source_kind;
 
-/* Opens an unnamed temporary file in *folder: $TMPDIR or /tmp. Returns -1 and sets errno on failure. */
-int gc_spool_open(const char **folder);
-
 /* Creates a source and reads the header, or spools the stream. Takes ownership of `fd`, also on failure. `name` is used
  * in messages. @return FILE, FORMAT (the stream is empty), MEMORY, CANCELLED (*cancel, which may be NULL, was raised)
  */

@@ -5,11 +5,12 @@
 
 #include "gpuconv.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
-/* Blocks until `fd` is ready for `events` (POLLIN, POLLOUT), has an error or is hung up. Checks *cancel (may be NULL)
- * at least every 0.1 s. @return 0, ECANCELED or an errno value */
-int gc_wait_ready(int fd, short events, const volatile int *cancel);
+/* Blocks until `fd` is ready for reading or for writing, has an error or is hung up. Checks *cancel (may be NULL) at
+ * least every 0.1 s. @return 0, ECANCELED or an errno value */
+int gc_wait_ready(int fd, bool for_writing, const volatile int *cancel);
 
 /* Sleeps 0.02 s, the retry interval for operations that cannot be polled. @return 0 or ECANCELED */
 int gc_wait_step(const volatile int *cancel);
@@ -26,8 +27,7 @@ typedef struct gc_pipe_out {
     const volatile int *cancel;
 } gc_pipe_out;
 
-/* Takes ownership of `fd` for writing. A blocking pipe is opened a second time in non-blocking mode where /proc allows
- * it, so that the open file description, which other processes may share, keeps its flags. */
+/* Takes ownership of `fd` for writing. The pipe becomes non-blocking where that is possible (core/os.h). */
 gc_pipe_out gc_pipe_out_begin(int fd, bool hide_signal, const volatile int *cancel);
 
 /* Writes all `count` bytes. @return 0, ECANCELED or an errno value */

@@ -7,7 +7,8 @@
 
 enum { GC_ALIGNMENT = 64 };
 
-/* Allocates count x size zeroed bytes, aligned to GC_ALIGNMENT (enough for the widest vectors); free() frees them.
+/* Allocates count x size zeroed bytes, aligned to GC_ALIGNMENT (enough for the widest vectors), or to
+ * gc_os_alignment (core/os.h) if that is less; free() frees them.
  * @return NULL if the size is negative or overflows, if the allocation fails, if more than 64 MiB are requested and
  * gc_memory_available() is less, or if the thread's flag (cancel.h) is raised while more than 64 MiB are zeroed */
 void *gc_calloc(int64_t count, int64_t size);

@@ -1,21 +1,23 @@
 /* Loading shared objects with dlopen. */
 #include "module.h"
 
+#include "os.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
     static const char *const folders[] = {"", "../lib/gpuconv/"};
     char program[4096], path[4400];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+    size_t length = gc_os_program_path(program, sizeof program) ? strlen(program) : 0;
     while (length > 0 && program[length - 1] != '/')
         length--;
-    (void)snprintf(why, room, "%s.so is not beside the program", name);
+    (void)snprintf(why, room, "%s%s is not beside the program", name, gc_os_module_suffix);
     for (size_t i = 0; length > 0 && i < sizeof folders / sizeof *folders; i++) {
-        (void)snprintf(path, sizeof path, "%.*s%s%.100s.so", (int)length, program, folders[i], name);
+        (void)snprintf(path, sizeof path, "%.*s%s%.100s%s", (int)length, program, folders[i], name,
+                       gc_os_module_suffix);
         if (access(path, R_OK) != 0)
             continue;
         void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = module ? dlsym(module, symbol) : NULL;

@@ -9,6 +9,7 @@
 #include "file_lock.h"
 #include "hash.h"
 #include "memory.h"
+#include "os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,7 +144,6 @@ static void remove_abandoned(const char *path) {
  * because another process may be replacing the target, too. */
 static void choose_temporary_name(gc_output_file *f, int attempt) {
     static _Atomic unsigned made;
-    unsigned random = 0;
     const char *slash = strrchr(f->target, '/');
     char *suffix = strrchr(f->temporary, '-') + 1;
     if (attempt == 0) {
@@ -153,9 +152,7 @@ static void choose_temporary_name(gc_output_file *f, int attempt) {
             remove_abandoned(f->temporary);
         return;
     }
-    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != (ssize_t)sizeof random)
-        random = (unsigned)getpid();
-    snprintf(suffix, SUFFIX_ROOM, "%08x%08x", random, atomic_fetch_add(&made, 1));
+    snprintf(suffix, SUFFIX_ROOM, "%08x%08x", gc_os_random(), atomic_fetch_add(&made, 1));
 }
 
 /* Creates the new file with a temporary name. @return 0 or an errno value */
@@ -185,8 +182,7 @@ static int create_new(gc_output_file *f) {
     if (!f->temporary)
         return ENOMEM;
     snprintf(f->temporary, size, "%.*s.", folder, f->target);
-    if (access("/proc/self/fd", X_OK) == 0)
-        f->fd = open(f->temporary, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    f->fd = gc_os_unnamed_file(f->temporary, 0666);
     snprintf(f->temporary, size, "%.*s.gpuconv-", folder, f->target);
     int err = f->fd < 0 ? create_named(f) : 0;
     if (err) {
@@ -194,20 +190,6 @@ static int create_new(gc_output_file *f) {
         f->temporary = NULL;
     }
     return err;
-}
-
-/* Gives the new file the owner, group and permissions of the file that it replaces. If the group cannot be set, the
- * permissions of the group are reduced to those of others. @return 0 or an errno value */
-static int keep_permissions(int fd, const struct stat *old) {
-    struct stat new_st;
-    mode_t mode = old->st_mode & 0777;
-    if (fstat(fd, &new_st) != 0)
-        return errno;
-    if (new_st.st_uid != old->st_uid && fchown(fd, old->st_uid, old->st_gid) == 0)
-        new_st.st_gid = old->st_gid;
-    if (new_st.st_gid != old->st_gid && fchown(fd, (uid_t)-1, old->st_gid) != 0)
-        mode = (mode & 0707) | ((mode & 07) << 3 & mode);
-    return fchmod(fd, mode) == 0 ? 0 : errno;
 }
 
 /* Opens a pipe or device in place. Opening a named pipe is repeated until the pipe has a reader.
@@ -236,7 +218,7 @@ static gpuconv_status open_target(gc_output_file *f, const volatile int *cancel,
     else if (exists && access(f->target, W_OK) != 0)
         err = errno;
     else if ((err = create_new(f)) == 0 && exists)
-        err = keep_permissions(f->fd, &st);
+        err = gc_os_keep_permissions(f->fd, &st);
     if (err == ECANCELED)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", f->path);
     return err ? fail(f, err, error) : GPUCONV_OK;
@@ -281,17 +263,15 @@ int gc_output_file_descriptor(const gc_output_file *f) {
 
 /* Gives the new file the target's name atomically. A link or file that has the name by now is replaced. */
 static bool take_name(gc_output_file *f) {
-    char unnamed[64];
     if (!f->named) {
-        snprintf(unnamed, sizeof unnamed, "/proc/self/fd/%d", f->fd);
-        if (linkat(AT_FDCWD, unnamed, AT_FDCWD, f->target, AT_SYMLINK_FOLLOW) == 0)
+        int err = gc_os_name_file(f->fd, f->target);
+        if (!err)
             return true;
-        int err = errno;
         (void)gc_file_lock(f->fd, GC_LOCK_EXCLUSIVE, 0, 0);
         for (int attempt = 0; !f->named && err == EEXIST && attempt < ATTEMPTS; attempt++) {
             choose_temporary_name(f, attempt);
-            f->named = linkat(AT_FDCWD, unnamed, AT_FDCWD, f->temporary, AT_SYMLINK_FOLLOW) == 0;
-            err = f->named ? 0 : errno;
+            err = gc_os_name_file(f->fd, f->temporary);
+            f->named = !err;
         }
         errno = err;
         if (!f->named)

@@ -9,7 +9,6 @@
 #include "subnormal.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -149,12 +148,4 @@ void gc_pool_free(gc_pool *pool) {
     pthread_mutex_destroy(&pool->lock);
     free(pool->workers);
     free(pool);
-}
-
-int gc_processor_count(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    int n = CPU_COUNT(&set);
-    return n > 0 ? n : 1;
 }

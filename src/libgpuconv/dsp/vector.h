@@ -38,9 +38,12 @@ ALWAYS_INLINE void store(float *p, vec v) {
 }
 
 /* Stores to an address aligned to the vector without reading its cache line first: for large results that are read much
- * later. Call fence_stores() before another thread reads them. */
+ * later. Call fence_stores() before another thread reads them. GC_ALIGNED_TO_16 (CMakeLists.txt): allocated memory has
+ * no greater alignment. */
 ALWAYS_INLINE void store_past_caches(float *p, vec v) {
-#if defined(__AVX512F__)
+#if defined(GC_ALIGNED_TO_16)
+    store(p, v); /* such stores exist only for aligned addresses */
+#elif defined(__AVX512F__)
     _mm512_stream_ps(p, (__m512)v);
 #elif defined(__AVX2__)
     _mm256_stream_ps(p, (__m256)v);

@@ -6,6 +6,7 @@
 #include "libgpuconv/core/folder.h"
 #include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/output_file.h"
 
 #include <pthread.h>
@@ -66,10 +67,8 @@ const char *gc_cost_name(gc_cost cost) {
 }
 
 bool gc_costs_path(char *path, size_t size) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && *cache == '/')
-        return (size_t)snprintf(path, size, "%s/gpuconv/costs", cache) < size;
-    return home && *home == '/' && (size_t)snprintf(path, size, "%s/.cache/gpuconv/costs", home) < size;
+    char folder[4096];
+    return gc_os_cache_folder(folder, sizeof folder) && (size_t)snprintf(path, size, "%s/gpuconv/costs", folder) < size;
 }
 
 /* Parses a line `name value` and sets seen[] for a figure in range. */

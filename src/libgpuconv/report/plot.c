@@ -11,17 +11,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PATH_ROOM = 4352, POLL_INTERVAL = 5000000 /* nanoseconds between two checks of gnuplot and the cancel flag */ };
+enum { PATH_ROOM = 4352 };
+
+static const double poll_interval = 5e-3; /* seconds between two checks of gnuplot and the cancel flag */
 
 /* ---- Checks before a drawing ------------------------------------------------------------------------------------ */
 
@@ -34,20 +32,6 @@ static bool find_format(const char *path, gc_plot_format *format) {
             *format = (gc_plot_format)k;
             return true;
         }
-    return false;
-}
-
-/* Finds gnuplot in the folders of PATH. Empty and relative entries are skipped. */
-static bool find_gnuplot(char *program, size_t room) {
-    const char *path = getenv("PATH");
-    struct stat st;
-    for (path = path ? path : "/usr/local/bin:/usr/bin:/bin"; *path; path += *path == ':') {
-        int length = (int)strcspn(path, ":");
-        if (*path == '/' && snprintf(program, room, "%.*s/gnuplot", length, path) < (int)room &&
-            access(program, X_OK) == 0 && stat(program, &st) == 0 && S_ISREG(st.st_mode))
-            return true;
-        path += length;
-    }
     return false;
 }
 
@@ -69,7 +53,7 @@ gpuconv_status gc_plot_check(const char *path, gpuconv_error *error) {
     struct stat st;
     if (!find_format(path, &format))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a drawing is named .svg, .png or .pdf", path);
-    if (!find_gnuplot(program, sizeof program))
+    if (!gc_os_find_program("gnuplot", program, sizeof program))
         return refuse_without_gnuplot(path, error);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path);
@@ -87,17 +71,6 @@ gpuconv_status gc_plot_check(const char *path, gpuconv_error *error) {
 }
 
 /* ---- Running gnuplot -------------------------------------------------------------------------------------------- */
-
-/* Creates a file in memory whose descriptor is above the standard streams. Returns -1 and sets errno on failure. */
-static int memory_file(void) {
-    int fd = memfd_create("gpuconv", MFD_CLOEXEC);
-    if (fd < 0 || fd > 2)
-        return fd;
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, 3), err = errno;
-    close(fd);
-    errno = err;
-    return moved;
-}
 
 /* Returns the environment without gnuplot's variables; NULL if there is too little memory. The caller frees it. */
 static char **plain_environment(void) {
@@ -123,19 +96,13 @@ static int start_gnuplot(const char *program, const int stream[3], pid_t *child)
     return err;
 }
 
-/* Waits for gnuplot and kills it when the thread's cancel flag is raised. Returns whether gnuplot exited with status 0,
- * or true if its status is unknown. */
+/* Waits for gnuplot and ends it when the thread's cancel flag is raised. Returns whether gnuplot exited with status 0,
+ * or true if its status is unknown: is_whole decides then. */
 static bool wait_for_gnuplot(pid_t child) {
-    const struct timespec interval = {0, POLL_INTERVAL};
     int status = 0;
-    pid_t ended;
-    while ((ended = waitpid(child, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        if (gc_cancelled())
-            (void)kill(child, SIGKILL);
-        (void)nanosleep(&interval, NULL);
-    }
-    /* There is no status if this process ignores SIGCHLD. Then is_whole decides. */
-    return ended < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    while (!gc_os_wait(child, poll_interval, gc_cancelled(), &status))
+        ;
+    return status == 0;
 }
 
 /* Reads the last line of gnuplot's error messages, or "". */
@@ -222,7 +189,7 @@ static bool write_script(const sheet *s, int fd) {
 static gpuconv_status draw(const sheet *s, const char *name, const int stream[3], gpuconv_error *error) {
     char program[PATH_ROOM], last_error[256];
     pid_t child = -1;
-    if (!find_gnuplot(program, sizeof program))
+    if (!gc_os_find_program("gnuplot", program, sizeof program))
         return refuse_without_gnuplot(name, error);
     if (!write_script(s, stream[0]))
         return gc_fail_memory(error, name);
@@ -267,7 +234,7 @@ static gpuconv_status write_sheet(const sheet *s, const char *path, char **text,
     if (!status && path)
         (void)find_format(path, &formatted.format);
     for (int i = 0; i < 3 && !status; i++)
-        if ((stream[i] = memory_file()) < 0)
+        if ((stream[i] = gc_os_memory_file()) < 0)
             status = gc_fail(error, GPUCONV_ERROR_MEMORY, "%s: no memory for the drawing: %s", name, strerror(errno));
     if (!status)
         status = draw(&formatted, name, stream, error);

@@ -4,12 +4,12 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 gpuconv_status gpuconv_report_new(gpuconv_report **report) {
     if (!report)
@@ -20,13 +20,13 @@ gpuconv_status gpuconv_report_new(gpuconv_report **report) {
         free(r);
         return GPUCONV_ERROR_MEMORY;
     }
-    struct utsname system;
+    gc_os_names names;
     gc_report_text(r, "environment", "gpuconv", gpuconv_version());
     gc_report_text(r, "environment", "compiler", __VERSION__);
-    if (uname(&system) == 0) {
-        gc_report_text(r, "environment", "system", system.sysname);
-        gc_report_text(r, "environment", "kernel", system.release);
-        gc_report_text(r, "environment", "machine", system.machine);
+    if (gc_os_get_names(&names)) {
+        gc_report_text(r, "environment", "system", names.system);
+        gc_report_text(r, "environment", "kernel", names.release);
+        gc_report_text(r, "environment", "machine", names.machine);
     }
     *report = r;
     return GPUCONV_OK;

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/os.h"
 #include "shard_path.h"
 #include "state.h"
 
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -276,7 +276,7 @@ bool gc_shard_is_audio(const char *name) {
 
 /* Copies bytes of the shard into an unnamed file in memory. @return its descriptor, or -1 with errno set */
 static int copy_to_memory(const char *shard, int64_t offset, int64_t size) {
-    int from = open(shard, O_RDONLY | O_CLOEXEC), to = from < 0 ? -1 : memfd_create("member", MFD_CLOEXEC);
+    int from = open(shard, O_RDONLY | O_CLOEXEC), to = from < 0 ? -1 : gc_os_memory_file();
     char *bytes = to < 0 ? NULL : malloc(1 << 17);
     bool good = bytes != NULL;
     for (int64_t done = 0; good && done < size;) {

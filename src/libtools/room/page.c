@@ -7,6 +7,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/file/draw.h"
 #include "libgpuconv/ir/object.h"
@@ -16,6 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TRACKS = 9 }; /* sounds of the player: keys 1 to 9 */
 
@@ -223,20 +225,35 @@ static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *t
     return status;
 }
 
+/* Returns what was written into a stream, to be freed; NULL after an error. */
+static char *read_back(FILE *stream, int64_t *size) {
+    *size = fflush(stream) == 0 && !ferror(stream) ? ftello(stream) : -1;
+    char *text = gc_alloc(*size, 1);
+    if (text && (fseeko(stream, 0, SEEK_SET) != 0 || (int64_t)fread(text, 1, (size_t)*size, stream) != *size)) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
 /* The page is made in memory and written at once, so that the reason of a failed write is known. */
 gpuconv_status gc_page_write(const gc_page_config *c, gpuconv_error *error) {
     tracks t = {.gain = 1};
     char *page = NULL;
-    size_t size = 0;
+    int64_t size = 0;
     gpuconv_status status = make_tracks(c, &t, error);
-    FILE *to = status ? NULL : open_memstream(&page, &size);
+    const int fd = status ? -1 : gc_os_memory_file();
+    FILE *to = fd < 0 ? NULL : fdopen(fd, "w+");
     if (to)
         status = put_page(c, &t, to, error);
-    const bool failed = !to || ferror(to) != 0;
-    if (((to && fclose(to) != 0) || failed) && !status)
+    else if (fd >= 0)
+        close(fd);
+    if (!status && !(to && (page = read_back(to, &size))))
+        status = gc_fail_memory(error, c->path);
+    if (to && fclose(to) != 0 && !status)
         status = gc_fail_memory(error, c->path);
     if (!status)
-        status = gc_output_file_write(c->path, GC_OUTPUT_USER_PATH, page, size, error);
+        status = gc_output_file_write(c->path, GC_OUTPUT_USER_PATH, page, (size_t)size, error);
     free(page);
     free_tracks(&t);
     return status;
