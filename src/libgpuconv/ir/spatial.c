@@ -1,7 +1,8 @@
 /*
- * A source in a direction is the nearest measured response. Ambisonics are decoded by a fit: the response at a
- * direction u is taken as the sum of c_k Y_k(u) over the harmonics, with the c_k that fit all measurements best (least
- * squares); the response of ambisonic channel k is then c_k, because a plane wave from u has the channels Y_k(u).
+ * A source in a direction is interpolated between measured responses (sofa_respond.c), or the nearest. Ambisonics are
+ * decoded by a fit: the response at a direction u is taken as the sum of c_k Y_k(u) over the harmonics, with the c_k
+ * that fit all measurements best (least squares); the response of ambisonic channel k is then c_k, because a plane wave
+ * from u has the channels Y_k(u).
  */
 #include "spatial.h"
 
@@ -17,13 +18,13 @@
 
 /* Makes a dense response from `inputs` channels to the receivers, with zeroed taps. Route and plane of input i and
  * receiver r have the number r x inputs + i. */
-static gpuconv_ir *blank(const gc_sofa *s, int inputs) {
+static gpuconv_ir *blank(const gpuconv_sofa *s, int inputs, gc_sofa_form form) {
     const int routes = inputs * s->receivers;
-    gpuconv_ir *made = gc_ir_blank(inputs, s->receivers, routes, routes, s->frames, s->rate);
+    gpuconv_ir *made = gc_ir_blank(inputs, s->receivers, routes, routes, form.frames, s->responses->rate);
     for (int p = 0; made && p < routes; p++)
         made->route[p] = (gc_route){p % inputs, p / inputs, p};
     if (made) {
-        made->lead = s->lead;
+        made->lead = form.lead;
         made->routed = true;
     }
     return made;
@@ -33,51 +34,72 @@ static float *taps_of(gpuconv_ir *ir, int input, int receiver) {
     return ir->taps + ((int64_t)receiver * ir->inputs + input) * ir->frames;
 }
 
-/* Returns the measurement nearest to a channel's direction. */
-static int nearest(const gc_sofa *s, const gc_directions *d, const gc_rotation *head, int channel, double *degrees) {
-    double at[3];
-    gc_rotate_to_head(head, d->at[channel], at);
-    return gc_sofa_nearest(s, at, degrees);
-}
-
-/* Takes the nearest measurement for every direction. Returns MEMORY, CANCELLED. */
-static gpuconv_status take_nearest(const gc_sofa *s, const gc_directions *d, const gc_rotation *head, gpuconv_ir **ir,
-                                   gpuconv_error *error) {
-    double farthest = 0, degrees;
+/* Finds the measurements of every channel, and the channel that is farthest from one. */
+static int find_blends(const gpuconv_sofa *s, const gc_directions *d, const gc_scene *scene, gpuconv_interpolate how,
+                       gc_blend *blend) {
+    const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
     int worst = 0;
-    gpuconv_ir *made = blank(s, d->count);
-    if (!made)
-        return gc_fail_memory(error, "the response");
     for (int i = 0; i < d->count; i++) {
-        if (gc_cancelled()) {
-            gpuconv_ir_free(made);
-            return gc_fail_cancelled(error, "the response");
-        }
-        const int m = nearest(s, d, head, i, &degrees);
-        if (degrees > farthest) {
-            farthest = degrees;
-            worst = i;
-        }
-        for (int r = 0; r < s->receivers; r++)
-            memcpy(taps_of(made, i, r), gc_sofa_taps(s, m, r), (size_t)s->frames * sizeof(float));
+        double at[3];
+        gc_rotate_to_head(&head, d->at[i], at);
+        gc_sofa_blend(s, at, how, scene->by_distance, &blend[i]);
+        worst = blend[i].degrees > blend[worst].degrees ? i : worst;
     }
-    if (farthest < 0.01)
-        return gc_ir_finish(made, ir, error, "%d of its %d directions", d->count, s->measurements);
-    return gc_ir_finish(made, ir, error,
-                        "the nearest of its %d directions for each channel; channel %d is %.1f degrees away from it",
-                        s->measurements, worst + 1, farthest);
+    return worst;
 }
 
-/* Sums over the measurements: products of harmonics, and products of harmonics and taps. Returns false if the work was
- * cancelled. */
-static bool sum_measurements(const gc_sofa *s, int order, double *gram, double *right) {
+/* Appends to the history of a response how its directions were found. */
+static gpuconv_status finish_directions(const gpuconv_sofa *s, gpuconv_ir *made, gpuconv_interpolate how, int worst,
+                                        double degrees, gpuconv_ir **ir, gpuconv_error *error) {
+    if (degrees < 0.01)
+        return gc_ir_finish(made, ir, error, "%d of its %d directions", made->inputs, s->measurements);
+    return gc_ir_finish(
+        made, ir, error, "%s its %d directions for each channel; channel %d is %.1f degrees away from %s",
+        how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of" : "the nearest of", s->measurements,
+        worst + 1, degrees, how == GPUCONV_INTERPOLATE_TRIANGLE ? "the nearest" : "it");
+}
+
+/* Makes the responses of all directions. Returns UNSUPPORTED, MEMORY, CANCELLED. */
+static gpuconv_status make_directions(const gpuconv_sofa *s, const gc_directions *d, const gc_scene *scene,
+                                      gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_interpolate how = scene->interpolate;
+    gpuconv_status status = gc_sofa_choose(s, &how, error);
+    if (status)
+        return status;
+    gc_blend *blend = gc_calloc(d->count, sizeof *blend);
+    if (!blend)
+        return gc_fail_memory(error, "the response");
+    const int worst = find_blends(s, d, scene, how, blend);
+    const double degrees = blend[worst].degrees;
+    bool interpolated = scene->moves && how == GPUCONV_INTERPOLATE_TRIANGLE;
+    for (int i = 0; i < d->count; i++)
+        interpolated = interpolated || blend[i].weight[0] < 1;
+    const gc_sofa_form form = gc_sofa_form_of(s, interpolated);
+    gpuconv_ir *made = blank(s, d->count, form);
+    status = made ? GPUCONV_OK : gc_fail_memory(error, "the response");
+    for (int i = 0; i < d->count && !status; i++)
+        status = gc_cancelled()
+                     ? gc_fail_cancelled(error, "the response")
+                     : gc_sofa_respond(s, &blend[i], form, taps_of(made, i, 0), d->count * form.frames, error);
+    free(blend);
+    if (status) {
+        gpuconv_ir_free(made);
+        return status;
+    }
+    return finish_directions(s, made, how, worst, degrees, ir, error);
+}
+
+/* Sums over the measurements: products of harmonics, and products of harmonics and taps. `taps` has room for those of a
+ * measurement. Returns false if the work was cancelled. */
+static bool sum_measurements(const gpuconv_sofa *s, int order, float *taps, double *gram, double *right) {
     const int n = (order + 1) * (order + 1);
-    const int64_t columns = s->receivers * s->frames;
+    const gc_sofa_form form = gc_sofa_form_of(s, false);
+    const int64_t columns = s->receivers * form.frames;
     double y[GC_AMBISONIC_CHANNELS];
     for (int m = 0; m < s->measurements; m++) {
-        if (gc_cancelled())
+        const gc_blend one = {.measurement = {m}, .weight = {1}, .gain = 1};
+        if (gc_cancelled() || gc_sofa_respond(s, &one, form, taps, form.frames, NULL))
             return false;
-        const float *taps = gc_sofa_taps(s, m, 0);
         gc_spherical_harmonics(order, s->position + 3 * (int64_t)m, y);
         for (int i = 0; i < n; i++) {
             for (int k = 0; k < n; k++)
@@ -105,31 +127,35 @@ static void write_fit(const double *fit, const double *turn, int n, gpuconv_ir *
 }
 
 /* Fits the harmonics of an order. Returns TOPOLOGY, MEMORY, CANCELLED. */
-static gpuconv_status fit_ambisonics(const gc_sofa *s, const char *name, int order, const gc_rotation *head,
-                                     gpuconv_ir **ir, gpuconv_error *error) {
+static gpuconv_status fit_ambisonics(const gpuconv_sofa *s, int order, const gc_scene *scene, gpuconv_ir **ir,
+                                     gpuconv_error *error) {
     const int n = (order + 1) * (order + 1);
+    const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
+    const gc_sofa_form form = gc_sofa_form_of(s, false);
     bool regularised = false;
     if (s->measurements < n)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                       "%s: %d directions do not determine ambisonics of order %d, which needs %d or more", name,
+                       "%s: %d directions do not determine ambisonics of order %d, which needs %d or more", s->name,
                        s->measurements, order, n);
     double *gram = gc_calloc((int64_t)n * n, sizeof *gram), *turn = gc_calloc((int64_t)n * n, sizeof *turn);
-    double *right = gc_calloc(n * s->receivers, s->frames * (int64_t)sizeof *right);
-    gpuconv_ir *made = blank(s, n);
-    gpuconv_status status = gram && turn && right && made ? GPUCONV_OK : gc_fail_memory(error, "the response");
+    double *right = gc_calloc(n * s->receivers, form.frames * (int64_t)sizeof *right);
+    float *taps = gc_calloc(s->receivers, form.frames * (int64_t)sizeof *taps);
+    gpuconv_ir *made = blank(s, n, form);
+    gpuconv_status status = gram && turn && right && taps && made ? GPUCONV_OK : gc_fail_memory(error, "the response");
     if (!status) {
-        if (!sum_measurements(s, order, gram, right))
-            status = gc_fail_cancelled(error, name);
-        else if (!gc_solve_normal(gram, n, right, s->receivers * s->frames, &regularised) ||
-                 !gc_rotate_harmonics(order, head, turn))
+        if (!sum_measurements(s, order, taps, gram, right))
+            status = gc_fail_cancelled(error, s->name);
+        else if (!gc_solve_normal(gram, n, right, s->receivers * form.frames, &regularised) ||
+                 !gc_rotate_harmonics(order, &head, turn))
             status = gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                             "%s: its directions do not determine ambisonics of order %d", name, order);
+                             "%s: its directions do not determine ambisonics of order %d", s->name, order);
     }
     if (!status)
         write_fit(right, turn, n, made);
     free(gram);
     free(turn);
     free(right);
+    free(taps);
     if (status) {
         gpuconv_ir_free(made);
         return status;
@@ -140,8 +166,8 @@ static gpuconv_status fit_ambisonics(const gc_sofa *s, const char *name, int ord
 }
 
 /* Finds the directions of the channels: the one given, those of a layout, or the front if there is only one. */
-static gpuconv_status find_directions(const char *name, const gc_scene *scene, int inputs, int measurements,
-                                      gc_directions *d, gpuconv_error *error) {
+static gpuconv_status find_directions(const gpuconv_sofa *s, const gc_scene *scene, int inputs, gc_directions *d,
+                                      gpuconv_error *error) {
     d->count = 1;
     if (scene->direction && !gc_direction_parse(scene->direction, d->at[0]))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
@@ -154,69 +180,35 @@ static gpuconv_status find_directions(const char *name, const gc_scene *scene, i
     }
     if (!scene->direction && !scene->layout) {
         (void)gc_direction_parse("0,0", d->at[0]);
-        if (measurements > 1)
+        if (s->measurements > 1)
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                           "%s: has %d directions; choose with --direction AZIMUTH,ELEVATION or --layout NAME", name,
-                           measurements);
+                           "%s: has %d directions; choose with --direction AZIMUTH,ELEVATION or --layout NAME", s->name,
+                           s->measurements);
     }
     if (d->count != inputs)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                       "%s: %d direction%s for an input of %d channel%s; use a --layout of as many channels%s", name,
+                       "%s: %d direction%s for an input of %d channel%s; use a --layout of as many channels%s", s->name,
                        d->count, d->count == 1 ? "" : "s", inputs, inputs == 1 ? "" : "s",
                        inputs == 1 ? ", or --direction" : "");
     return GPUCONV_OK;
 }
 
-bool gc_spatial_has_directions(const gc_scene *scene) {
-    return !scene->layout || strcmp(scene->layout, "ambisonic") != 0;
-}
-
-gpuconv_status gc_spatial_make(const gc_sofa *s, const char *name, const gc_scene *scene, int inputs, gpuconv_ir **ir,
+gpuconv_status gc_spatial_make(const gpuconv_sofa *s, const gc_scene *scene, int inputs, gpuconv_ir **ir,
                                gpuconv_error *error) {
-    const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
     *ir = NULL;
     if (scene->direction && scene->layout)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a direction and a layout exclude each other");
-    if (!gc_spatial_has_directions(scene)) {
+    if (scene->layout && strcmp(scene->layout, "ambisonic") == 0) {
         const int order = gc_ambisonic_order(inputs);
         if (!order)
             return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                            "ambisonics of order 1 to 7 have 4, 9, 16, 25, 36, 49 or 64 channels, not %d", inputs);
-        return fit_ambisonics(s, name, order, &head, ir, error);
+        return fit_ambisonics(s, order, scene, ir, error);
     }
     gc_directions *d = gc_calloc(1, sizeof *d);
-    gpuconv_status status =
-        d ? find_directions(name, scene, inputs, s->measurements, d, error) : gc_fail_memory(error, "the response");
+    gpuconv_status status = d ? find_directions(s, scene, inputs, d, error) : gc_fail_memory(error, "the response");
     if (!status)
-        status = take_nearest(s, d, &head, ir, error);
+        status = make_directions(s, d, scene, ir, error);
     free(d);
     return status;
-}
-
-gpuconv_status gc_spatial_find(const gc_sofa *s, const char *name, const gc_scene *scene, int inputs, int *measurement,
-                               gpuconv_error *error) {
-    const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
-    double degrees;
-    gc_directions *d = gc_calloc(1, sizeof *d);
-    gpuconv_status status =
-        d ? find_directions(name, scene, inputs, s->measurements, d, error) : gc_fail_memory(error, "the response");
-    for (int i = 0; !status && i < inputs; i++)
-        measurement[i] = nearest(s, d, &head, i, &degrees);
-    free(d);
-    return status;
-}
-
-gpuconv_status gc_spatial_make_channel(const gc_sofa *s, int measurement, int channel, int inputs, gpuconv_ir **ir,
-                                       gpuconv_error *error) {
-    gpuconv_ir *made = gc_ir_blank(inputs, s->receivers, s->receivers, s->receivers, s->frames, s->rate);
-    for (int r = 0; made && r < s->receivers; r++) {
-        made->route[r] = (gc_route){channel, r, r};
-        memcpy(made->taps + r * s->frames, gc_sofa_taps(s, measurement, r), (size_t)s->frames * sizeof(float));
-    }
-    if (made) {
-        made->lead = s->lead;
-        made->routed = true;
-    }
-    return gc_ir_finish(made, ir, error, "direction %d of %d for channel %d", measurement + 1, s->measurements,
-                        channel + 1);
 }
