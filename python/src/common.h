@@ -81,5 +81,6 @@ void bind_arrays(nb::module_ &m);
 void bind_files(nb::module_ &m);
 void bind_realtime(nb::module_ &m);
 void bind_response(nb::module_ &m);
+void bind_sofa(nb::module_ &m);
 
 #endif

@@ -94,4 +94,5 @@ NB_MODULE(_core, m) {
     bind_files(m);
     bind_realtime(m);
     bind_response(m);
+    bind_sofa(m);
 }

@@ -1,0 +1,80 @@
+"""Open SOFA sets: the responses of the command, directions in any shape, threads, and what is refused."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import gpuconv
+import numpy as np
+import pytest
+from conftest import SOURCE, assert_close
+
+HEAD = SOURCE / "tests/sofa/head.sofa"
+
+
+def test_a_set_gives_what_prepare_ir_reads():
+    head = gpuconv.SofaSet(HEAD)
+    assert (len(head), head.receivers, head.rate, head.title) == (47, 2, 48000, "Spherical head")
+    for how in ("nearest", "triangle"):
+        opened = head.prepare(inputs=6, layout="5.1", yaw=13, interpolate=how)
+        read = gpuconv.prepare_ir(HEAD, inputs=6, rate=48000, layout="5.1", yaw=13, interpolate=how)
+        assert np.array_equal(opened.numpy(), read.numpy()) and opened.history == read.history
+    assert ("interpolated" if how == "triangle" else "nearest") in opened.history
+
+
+def test_measured_directions_give_their_own_responses():
+    head = gpuconv.SofaSet(HEAD)
+    responses = head.responses(head.directions)
+    assert responses.shape == (47, 2, head.frames)
+    for number, direction in enumerate(head.directions):
+        own = gpuconv.prepare_ir(HEAD, inputs=1, rate=48000, direction=direction).numpy()
+        assert np.array_equal(responses[number][:, head.lead : head.lead + own.shape[-1]], own)
+        assert head.nearest(direction) == (number, pytest.approx(0, abs=1e-4))
+
+
+def test_a_direction_between_two_lies_between_them():
+    head = gpuconv.SofaSet(HEAD)
+    around = head.responses([(azimuth, 0) for azimuth in range(0, 31, 5)])
+    energy = np.square(around.astype(np.float64)).sum(-1)
+    assert (np.diff(energy[:, 0]) > 0).all()  # the left ear comes nearer
+    weights = np.linspace(0, 1, 7)[:, None]
+    assert_close(energy, (1 - weights) * energy[0] + weights * energy[-1], -40)
+
+
+def test_directions_have_any_shape():
+    head = gpuconv.SofaSet(HEAD, 44100)
+    grid = np.stack(np.meshgrid([0.0, 40, 200], [-20.0, 10], indexing="ij"), -1)
+    all_of_them = head.responses(grid)
+    assert all_of_them.shape == (3, 2, 2, head.frames) and head.rate == 44100
+    assert np.array_equal(head.responses(grid[2, 1]), all_of_them[2, 1])
+    assert head.responses(np.empty((0, 2))).shape == (0, 2, head.frames)
+    far = head.responses((30, 0, 6), by_distance=True)  # measured at 1.5 m
+    assert_close(far, head.responses((30, 0)).astype(np.float64) / 4)
+
+
+def test_threads_share_a_set():
+    directions = np.random.default_rng(2).uniform([-180, -90], [180, 90], (200, 2))
+    alone, head = gpuconv.SofaSet(HEAD).responses(directions), gpuconv.SofaSet(HEAD)
+    with ThreadPoolExecutor(4) as threads:
+        for made in threads.map(head.responses, [directions] * 8):
+            assert np.array_equal(made, alone)
+
+
+def test_a_set_is_pickled_by_its_name():
+    head = gpuconv.SofaSet(HEAD, 32000)
+    again = pickle.loads(pickle.dumps(head))
+    assert repr(again) == repr(head) and np.array_equal(again.responses((7, 7)), head.responses((7, 7)))
+
+
+@pytest.mark.parametrize("directions", [(30,), 3.0, [(0, 91)], (np.nan, 0), (0, 0, 0), (0, 0, -1), np.zeros((3, 4))])
+def test_what_is_no_direction_is_refused(directions):
+    with pytest.raises(ValueError, match="directions"):
+        gpuconv.SofaSet(HEAD).responses(directions)
+
+
+def test_what_cannot_be_opened_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="missing.sofa"):
+        gpuconv.SofaSet(tmp_path / "missing.sofa")
+    with pytest.raises(ValueError, match="rate"):
+        gpuconv.SofaSet(HEAD, -1)
+    with pytest.raises(ValueError, match="interpolate='linear': use 'auto', 'nearest', 'triangle'"):
+        gpuconv.SofaSet(HEAD).responses((0, 0), interpolate="linear")
