@@ -17,10 +17,10 @@
  *   frees with its _free function. Freeing NULL is legal. A function that fails gives no object and sets its output
  *   pointer to NULL.
  * - Structures that may grow (gpuconv_config, gpuconv_preparation, gpuconv_realtime_config, gpuconv_job,
- *   gpuconv_progress) begin with their size. Make them with their _default function and then set fields. A program and
- *   a library of different versions then work together: fields that the program does not know have their defaults, and
- *   a field that the library does not know must be zero, else the call returns ARGUMENT. A binding that cannot use the
- *   inline _default function calls the _init function with its own size of the structure.
+ *   gpuconv_motion_config, gpuconv_progress) begin with their size. Make them with their _default function and then set
+ * fields. A program and a library of different versions then work together: fields that the program does not know have
+ * their defaults, and a field that the library does not know must be zero, else the call returns ARGUMENT. A binding
+ * that cannot use the inline _default function calls the _init function with its own size of the structure.
  * - Thread-safety: gpuconv_ir, gpuconv_plan and gpuconv_sofa are immutable and may be shared by threads. The first two
  * are reference-counted: freeing one while an engine still uses it is legal. A gpuconv_engine and a gpuconv_report
  * belong to one thread at a time. gpuconv_realtime states for each function which thread may call it.
@@ -603,6 +603,114 @@ GPUCONV_API gpuconv_status gpuconv_sofa_respond(const gpuconv_sofa *set, const d
  */
 GPUCONV_API gpuconv_status gpuconv_sofa_prepare(const gpuconv_sofa *set, const gpuconv_preparation *preparation,
                                                 int inputs, gpuconv_ir **ir, gpuconv_error *error);
+
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_motion Moving sources
+ * Sources that move before the receivers of a set, from any block length.
+ * @{
+ */
+
+/** Where the channels of an input are at any time. Immutable, may be shared by threads. */
+typedef struct gpuconv_path gpuconv_path;
+
+/**
+ * Makes a path from rows. Azimuth, elevation and distance are each linear between two rows, so that azimuths of 0 and
+ * 720 make two turns; before the first row and after the last one they stay.
+ * @param seconds      `count` times that rise from 0
+ * @param directions   `count` x channels x 3: azimuth (to the left) up to +-1000000 degrees, elevation -90..90 degrees,
+ *                     distance 0.01..1000 m
+ * @param count        1 or more
+ * @param channels     1..1024
+ * @param[out] path    the path; copies of the rows
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), MEMORY
+ */
+GPUCONV_API gpuconv_status gpuconv_path_new(const double *seconds, const double *directions, int64_t count,
+                                            int channels, gpuconv_path **path, gpuconv_error *error);
+
+/**
+ * Reads a path from a text file: a line for each row, SECONDS and AZIMUTH, ELEVATION[, DISTANCE] for each channel (1 m
+ * without), divided by commas or blanks. # begins a comment, and a first line of words is a heading.
+ * @param name        the file
+ * @param channels    1..1024
+ * @param[out] path   the path
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (channels), FILE, FORMAT (the message names the line), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_path_load(const char *name, int channels, gpuconv_path **path, gpuconv_error *error);
+
+/** Frees a path. */
+GPUCONV_API void gpuconv_path_free(gpuconv_path *path);
+
+/** How sources move. */
+typedef struct gpuconv_motion_config {
+    size_t size;                     /**< bytes of the structure, set by gpuconv_motion_config_default */
+    double interval;                 /**< seconds after which responses are exchanged, up to 1; 0.005 (default) */
+    gpuconv_interpolate interpolate; /**< between the directions of the set */
+    bool by_distance;                /**< the gain is the measured distance divided by that of the path */
+    bool doppler; /**< the sound needs distance / (343 m/s), so that its pitch changes with the speed */
+    int threads;  /**< 1..1024; 0 (default): one per core */
+} gpuconv_motion_config;
+
+/** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */
+GPUCONV_API void gpuconv_motion_config_init(gpuconv_motion_config *config, size_t size);
+
+/** Returns the defaults. */
+static inline gpuconv_motion_config gpuconv_motion_config_default(void) {
+    gpuconv_motion_config config;
+    gpuconv_motion_config_init(&config, sizeof config);
+    return config;
+}
+
+/**
+ * Moving sources: every channel of an input along its path to the receivers of a set. Each interval all responses are
+ * exchanged: their delays go in a straight line, and the rest crosses over. The result does not depend on the lengths
+ * of the blocks. One thread at a time.
+ */
+typedef struct gpuconv_motion gpuconv_motion;
+
+/**
+ * Makes moving sources. Looks at the whole path once, a few microseconds for each interval and channel.
+ * @param set           an open set; the input and the result have its rate. Must outlive the sources
+ * @param path          has the channels of the input. Must outlive the sources
+ * @param config        NULL: the defaults
+ * @param[out] motion   the sources
+ * @param[out] error    the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), UNSUPPORTED (TRIANGLE without libqhull), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpuconv_path *path,
+                                              const gpuconv_motion_config *config, gpuconv_motion **motion,
+                                              gpuconv_error *error);
+
+/** Frees moving sources. */
+GPUCONV_API void gpuconv_motion_free(gpuconv_motion *motion);
+
+/** Returns by how many frames the result is longer than the input. */
+GPUCONV_API int64_t gpuconv_motion_tail(const gpuconv_motion *motion);
+
+/**
+ * Takes a block of the input and computes what is complete.
+ * @param motion      moving sources
+ * @param in          one array of `frames` samples for each channel of the path
+ * @param frames      0 or more; 0: the input has ended, and the rest is computed
+ * @param[out] error  the reason of a failure, after which the sources can only be freed; may be NULL
+ * @return ARGUMENT (frames), STATE (the input has ended), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_motion_feed(gpuconv_motion *motion, const float *const *in, int64_t frames,
+                                               gpuconv_error *error);
+
+/**
+ * Gives the next frames of the result, of which about 16384 are computed at a time.
+ * @param motion       moving sources
+ * @param[out] out     one array with room for `capacity` samples for each receiver of the set
+ * @param capacity     0 or more
+ * @param[out] frames  how many were written; fewer than `capacity` if no more are complete
+ * @return ARGUMENT (NULL)
+ */
+GPUCONV_API gpuconv_status gpuconv_motion_fetch(gpuconv_motion *motion, float *const *out, int64_t capacity,
+                                                int64_t *frames);
 
 /** @} */
 

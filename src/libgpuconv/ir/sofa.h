@@ -6,6 +6,9 @@
 #include "object.h"
 #include "sphere_mesh.h"
 
+/* Frames before and after it over which a shift by a fraction of a frame spreads a response. */
+enum { GC_HALF_SINC = 32 };
+
 /* The measurements of about the same distance. */
 typedef struct gc_shell {
     double distance; /* mean, in metres */
@@ -79,6 +82,23 @@ gc_sofa_form gc_sofa_form_of(const gpuconv_sofa *sofa, bool interpolated);
  * may call it. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_sofa_respond(const gpuconv_sofa *sofa, const gc_blend *blend, gc_sofa_form form, float *to,
                                int64_t stride, gpuconv_error *error);
+
+/* Where a response is written: zeroed taps, and as much memory to work in. */
+typedef struct gc_span {
+    float *taps, *work;
+    int64_t frames;
+} gc_span;
+
+/* Returns the delay of a direction's response at a receiver, in frames after the first stored one. Any number of
+ * threads may call it, as the next one. Returns MEMORY, CANCELLED. */
+gpuconv_status gc_sofa_delay(const gpuconv_sofa *sofa, const gc_blend *blend, int receiver, double *frames,
+                             gpuconv_error *error);
+
+/* Writes what remains of that response without its delay: as if its delay were `at` frames. A measurement lies at
+ * at - onset there, and what lies outside of the span, also of the GC_HALF_SINC frames around it, is left out. Returns
+ * MEMORY, CANCELLED. */
+gpuconv_status gc_sofa_align(const gpuconv_sofa *sofa, const gc_blend *blend, int receiver, double at, gc_span to,
+                             gpuconv_error *error);
 
 /* Returns the delay within the taps of a response, in frames, and keeps it (sofa_onset.c). Any number of threads may
  * call it. Returns MEMORY, CANCELLED. */

@@ -2,7 +2,7 @@
  * The response of a direction from those of the measurements around it. Their delays and what remains of them are
  * interpolated apart: every response is shifted so that its delay becomes the weighted mean of all delays, and the
  * shifted ones are added by their weights. The sum is scaled to the weighted mean of their energies. Shifts by
- * fractions of a frame are windowed sines cardinal of 2 x HALF_SINC taps.
+ * fractions of a frame are windowed sines cardinal of 2 x GC_HALF_SINC taps.
  */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -12,12 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HALF_SINC = 32 };
-
 static const double pi = 3.14159265358979323846;
 
 gc_sofa_form gc_sofa_form_of(const gpuconv_sofa *s, bool interpolated) {
-    const int64_t lead = interpolated || s->fractions ? HALF_SINC : 0;
+    const int64_t lead = interpolated || s->fractions ? GC_HALF_SINC : 0;
     return (gc_sofa_form){s->responses->frames + (int64_t)ceil(s->longest_delay) + 2 * lead, s->responses->lead + lead};
 }
 
@@ -39,9 +37,9 @@ static void add_delayed(const float *taps, int64_t length, double delay, double 
     }
     const int64_t whole = (int64_t)floor(delay);
     const double part = delay - (double)whole, sine = sin(pi * part) * gain / pi;
-    for (int k = 1 - HALF_SINC; k <= HALF_SINC; k++) {
-        const double x = k - part, c = cos(pi * x / HALF_SINC), window = 0.34 + 0.5 * c + 0.16 * c * c;
-        add_shifted(taps, length, whole + k, (k % 2 ? sine : -sine) / x * (fabs(x) < HALF_SINC ? window : 0), to,
+    for (int k = 1 - GC_HALF_SINC; k <= GC_HALF_SINC; k++) {
+        const double x = k - part, c = cos(pi * x / GC_HALF_SINC), window = 0.34 + 0.5 * c + 0.16 * c * c;
+        add_shifted(taps, length, whole + k, (k % 2 ? sine : -sine) / x * (fabs(x) < GC_HALF_SINC ? window : 0), to,
                     frames);
     }
 }
@@ -58,45 +56,56 @@ static double energy_of(const float *taps, int64_t frames) {
     return sum;
 }
 
-/* Writes the response of a receiver. `shifted` has room for form.frames. Returns MEMORY, CANCELLED. */
-static gpuconv_status add_aligned(const gpuconv_sofa *s, const gc_blend *b, int receiver, gc_sofa_form form,
-                                  float *shifted, float *to, gpuconv_error *error) {
-    const double most = 4; /* of the scale: a sum that nearly cancels is not raised to noise */
-    double onset[3] = {0}, delay = (double)(form.lead - s->responses->lead), energy = 0;
+gpuconv_status gc_sofa_delay(const gpuconv_sofa *s, const gc_blend *b, int receiver, double *frames,
+                             gpuconv_error *error) {
+    *frames = 0;
     for (int k = 0; k < 3; k++) {
-        gpuconv_status status = gc_sofa_onset(s, b->measurement[k], receiver, &onset[k], error);
+        double onset;
+        gpuconv_status status = gc_sofa_onset(s, b->measurement[k], receiver, &onset, error);
         if (status)
             return status;
-        delay += b->weight[k] * (onset[k] + delay_of(s, b->measurement[k], receiver));
+        *frames += b->weight[k] * (onset + delay_of(s, b->measurement[k], receiver));
     }
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_sofa_align(const gpuconv_sofa *s, const gc_blend *b, int receiver, double at, gc_span to,
+                             gpuconv_error *error) {
+    const double most = 4; /* of the scale: a sum that nearly cancels is not raised to noise */
+    double energy = 0;
     for (int k = 0; k < 3; k++) {
-        memset(shifted, 0, (size_t)form.frames * sizeof *shifted);
-        add_delayed(gc_sofa_taps(s, b->measurement[k], receiver), s->responses->frames, delay - onset[k], 1, shifted,
-                    form.frames);
-        energy += b->weight[k] * energy_of(shifted, form.frames);
-        add_shifted(shifted, form.frames, 0, b->weight[k], to, form.frames);
+        double onset;
+        gpuconv_status status = gc_sofa_onset(s, b->measurement[k], receiver, &onset, error);
+        if (status)
+            return status;
+        memset(to.work, 0, (size_t)to.frames * sizeof *to.work);
+        add_delayed(gc_sofa_taps(s, b->measurement[k], receiver), s->responses->frames, at - onset, 1, to.work,
+                    to.frames);
+        energy += b->weight[k] * energy_of(to.work, to.frames);
+        add_shifted(to.work, to.frames, 0, b->weight[k], to.taps, to.frames);
     }
-    const double sum = energy_of(to, form.frames), scale = sum > 0 ? fmin(sqrt(energy / sum), most) * b->gain : 1;
-    for (int64_t i = 0; i < form.frames; i++)
-        to[i] = (float)(scale * (double)to[i]);
+    const double sum = energy_of(to.taps, to.frames), scale = sum > 0 ? fmin(sqrt(energy / sum), most) * b->gain : 1;
+    for (int64_t i = 0; i < to.frames; i++)
+        to.taps[i] = (float)(scale * (double)to.taps[i]);
     return GPUCONV_OK;
 }
 
 gpuconv_status gc_sofa_respond(const gpuconv_sofa *s, const gc_blend *b, gc_sofa_form form, float *to, int64_t stride,
                                gpuconv_error *error) {
     const bool single = b->weight[0] == 1;
-    float *shifted = single ? NULL : gc_alloc(form.frames, sizeof *shifted);
-    gpuconv_status status = single || shifted ? GPUCONV_OK : gc_fail_memory(error, s->name);
+    const double lead = (double)(form.lead - s->responses->lead);
+    float *work = single ? NULL : gc_alloc(form.frames, sizeof *work);
+    gpuconv_status status = single || work ? GPUCONV_OK : gc_fail_memory(error, s->name);
     for (int r = 0; r < s->receivers && !status; r++) {
         float *row = to + r * stride;
+        double delay = 0;
         memset(row, 0, (size_t)form.frames * sizeof *row);
         if (single)
             add_delayed(gc_sofa_taps(s, b->measurement[0], r), s->responses->frames,
-                        (double)(form.lead - s->responses->lead) + delay_of(s, b->measurement[0], r), b->gain, row,
-                        form.frames);
-        else
-            status = add_aligned(s, b, r, form, shifted, row, error);
+                        lead + delay_of(s, b->measurement[0], r), b->gain, row, form.frames);
+        else if (!(status = gc_sofa_delay(s, b, r, &delay, error)))
+            status = gc_sofa_align(s, b, r, lead + delay, (gc_span){row, work, form.frames}, error);
     }
-    free(shifted);
+    free(work);
     return status;
 }
