@@ -1117,6 +1117,10 @@ typedef struct gpuconv_job {
     void (*progress)(void *context, const gpuconv_progress *progress); /**< called once per chunk; NULL: none */
     void *context;                                                     /**< passed to note and progress */
     const volatile int *cancel; /**< non-zero cancels the job; set from any thread; NULL: none */
+    const char *path; /**< of a SOFA file: the channels of the input move as in this file of gpuconv_path_load. Of the
+                         preparation, interpolate, by_distance and gain may be set. NULL: they do not move */
+    double interval;  /**< with `path`: seconds after which responses are exchanged, up to 1; 0 (default): 0.005 */
+    bool doppler;     /**< with `path`: as in gpuconv_motion_config */
 } gpuconv_job;
 
 /** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */

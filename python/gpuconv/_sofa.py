@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence
 import numpy as np
 
 from . import _core
+from ._host import thread_count
+from ._libraries import on_host
 from ._modes import choose, real, whole
-from ._response import INTERPOLATIONS, ImpulseResponse, Path, Preparation, path_of, steps_of
+from ._response import INTERPOLATIONS, PATHS, ImpulseResponse, Path, Preparation, path_of, steps_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -26,6 +28,24 @@ def _to_xyz(directions: Any) -> np.ndarray:
     flat = np.cos(elevation)
     around = np.stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(elevation)], -1)
     return np.ascontiguousarray(distance[..., np.newaxis] * around)
+
+
+def _rows_of(path: Any, channels: int) -> Any:
+    """Returns the path of a pair (seconds, directions)."""
+    try:
+        seconds, directions = (np.asarray(part, np.float64) for part in path)
+    except (TypeError, ValueError):
+        raise TypeError("path: use the name of a file, or a pair (seconds, directions)") from None
+    if directions.ndim == 2 and channels == 1:
+        directions = directions[:, np.newaxis]
+    if directions.ndim != 3 or directions.shape[1] != channels or directions.shape[2] not in (2, 3) or seconds.shape != directions.shape[:1]:
+        raise ValueError(
+            f"path: times of shape {seconds.shape} and directions of shape {directions.shape} do not fit {channels} "
+            f"channel{'s' * (channels != 1)}; use (rows,) and (rows, {channels}, 3)"
+        )
+    if directions.shape[2] == 2:
+        directions = np.concatenate([directions, np.ones(directions.shape[:2] + (1,))], -1)
+    return _core.Path.make(np.ascontiguousarray(seconds), np.ascontiguousarray(directions))
 
 
 class SofaSet:
@@ -108,6 +128,36 @@ class SofaSet:
         if len(rows):
             self._set.respond(rows, choose("interpolate", interpolate, INTERPOLATIONS), bool(by_distance), made)
         return made.reshape(at.shape[:-1] + (self.receivers, self.frames))
+
+    def move(
+        self,
+        x: Any,
+        path: Any,
+        *,
+        interval: float = 0.005,
+        interpolate: str = "auto",
+        by_distance: bool = False,
+        doppler: bool = False,
+        threads: Optional[int] = None,
+    ) -> np.ndarray:
+        """Moves the channels of x, (channels, frames) or (frames,), at the set's rate; returns (receivers, frames + tail).
+
+        path: a file with a line for each row, SECONDS and AZIMUTH, ELEVATION[, DISTANCE] for each channel; or a pair
+            (seconds, directions), (rows,) and (rows, channels, 2) or (rows, channels, 3), for one channel also (rows, 2) or
+            (rows, 3). Between two rows azimuth, elevation and distance are linear; azimuths of 0 and 720 make two turns.
+        interval: seconds after which the responses are exchanged. Meanwhile delays go in a straight line, and the rest of
+            the responses crosses over.
+        interpolate, by_distance: as in responses(). doppler: the sound needs distance / (343 m/s).
+        The same samples as `gpuconv IN SET OUT --path FILE`.
+        """
+        kept = np.ascontiguousarray(on_host("x", x))
+        kept = kept[np.newaxis] if kept.ndim == 1 else kept
+        if kept.ndim != 2 or 0 in kept.shape:
+            raise ValueError(f"x of shape {kept.shape}: use (channels, frames) or (frames,), with at least one frame")
+        how = (choose("interpolate", interpolate, INTERPOLATIONS), bool(by_distance), bool(doppler), thread_count(threads))
+        rows = _core.Path.load(path_of("path", path), len(kept)) if isinstance(path, PATHS) else _rows_of(path, len(kept))
+        made: np.ndarray = np.asarray(self._set.move(rows, kept, real("interval", interval), how))
+        return made
 
     def prepare(self, *, inputs: int, **steps: "Unpack[Preparation]") -> ImpulseResponse:
         """Returns what prepare_ir() makes of the file for signals of the set's rate, without reading it again."""

@@ -94,6 +94,8 @@ gpuconv_job job_of(const dictionary &o) {
     job.mode = (gpuconv_mode)(int)number("mode", 0);
     job.tail = number("tail", INFINITY);
     job.tail_floor = number("tail_floor", 0);
+    job.interval = number("interval", 0);
+    job.doppler = number("doppler", 0) != 0;
     return job;
 }
 
@@ -121,6 +123,7 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     job.format = c_str(formats.at(1));
     job.encoding = c_str(formats.at(2));
     job.plot = c_str(formats.at(3));
+    job.path = c_str(formats.at(4));
     job.note = on_note;
     job.progress = on_progress;
     job.context = &c;

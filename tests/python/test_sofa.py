@@ -1,6 +1,8 @@
 """Open SOFA sets: the responses of the command, directions in any shape, threads, and what is refused."""
 
 import pickle
+import subprocess
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import gpuconv
@@ -78,3 +80,59 @@ def test_what_cannot_be_opened_is_refused(tmp_path):
         gpuconv.SofaSet(HEAD, -1)
     with pytest.raises(ValueError, match="interpolate='linear': use 'auto', 'nearest', 'triangle'"):
         gpuconv.SofaSet(HEAD).responses((0, 0), interpolate="linear")
+
+
+PATH = "seconds,azimuth,elevation,distance\n0.1,-20,0,1.5\n0.5,160,20,3\n0.8,200,0,1\n"
+ROWS = ([0.1, 0.5, 0.8], [(-20, 0, 1.5), (160, 20, 3), (200, 0, 1)])
+
+
+@pytest.mark.parametrize("keywords, options", [
+    ({}, []),
+    ({"doppler": True, "by_distance": True, "interval": 0.01}, ["--doppler", "--by-distance", "--interval", "0.01"]),
+    ({"interpolate": "nearest"}, ["--interpolate", "nearest"]),
+])
+def test_a_path_gives_the_samples_of_the_command(tmp_path, command, rng, keywords, options):
+    x = (0.2 * rng.standard_normal((1, 44100))).astype(np.float32)
+    gpuconv.write(tmp_path / "x.wav", x, 44100)
+    (tmp_path / "path.csv").write_text(PATH)
+    subprocess.run([command, tmp_path / "x.wav", HEAD, tmp_path / "theirs.wav", "--path", tmp_path / "path.csv", *options],
+                   check=True, capture_output=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gpuconv.convolve_file(tmp_path / "x.wav", HEAD, tmp_path / "mine.wav", path=tmp_path / "path.csv", **keywords)
+    assert (tmp_path / "mine.wav").read_bytes() == (tmp_path / "theirs.wav").read_bytes()
+    theirs = gpuconv.read(tmp_path / "theirs.wav").samples
+    head = gpuconv.SofaSet(HEAD, 44100)
+    for path in (ROWS, tmp_path / "path.csv"):
+        assert np.array_equal(head.move(x, path, **keywords), theirs)
+
+
+def test_a_turning_source_does_not_click():
+    head, rate = gpuconv.SofaSet(HEAD), 48000
+    x = np.sin(2 * np.pi * 1000 * np.arange(2 * rate) / rate).astype(np.float32)
+    turned = head.move(x, ([0, 2], [(0, 0), (360, 0)]))[0, 4096 : 4096 + 65536].astype(np.float64)
+    spectrum = np.abs(np.fft.rfft(turned * np.blackman(65536))) ** 2
+    frequency = np.fft.rfftfreq(65536, 1 / rate)
+    far = spectrum[np.abs(frequency - 1000) > 60].max() / spectrum.max()
+    assert 10 * np.log10(far) < -70  # the turn itself is within 60 Hz; exchanges each 5 ms are multiples of 200 Hz
+
+
+def test_channels_move_apart():
+    head = gpuconv.SofaSet(HEAD)
+    x = np.sin(np.arange(9600) * [[0.1], [0.37]]).astype(np.float32)
+    rows = np.array([[(0, 0), (90, 0)], [(80, 30), (-90, 0)]], float)
+    both = head.move(x, ([0, 0.2], rows))
+    alone = [head.move(one, ([0, 0.2], rows[:, channel])) for channel, one in enumerate(x)]
+    assert_close(both[:, :9600], alone[0][:, :9600].astype(np.float64) + alone[1][:, :9600], -60)
+
+
+@pytest.mark.parametrize("path, error, says", [
+    (([0], [(0, 0, 0)]), ValueError, "row 1 of the path"),
+    (([0, 1], [(0, 0)]), ValueError, "do not fit 1 channel"),
+    (([0], np.zeros((1, 2, 3))), ValueError, "do not fit 1 channel"),
+    (3, TypeError, "use the name of a file"),
+    ("missing.csv", FileNotFoundError, "missing.csv"),
+])
+def test_what_is_no_path_is_refused(path, error, says):
+    with pytest.raises(error, match=says):
+        gpuconv.SofaSet(HEAD).move(np.ones(100, np.float32), path)
