@@ -24,12 +24,13 @@ static void spiral(int i, int count, double distance, double at[3]) {
 
 /* Returns the delay at a receiver in frames, and the level: smooth functions of the direction. */
 static double delay_at(const double at[3], int receiver) {
-    const double side = receiver ? -1 : 1, length = sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]);
+    const double side = receiver ? -1 : 1, length = fmax(1e-9, sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]));
     return 12 - 9 * side * at[1] / length + 2 * at[2] / length;
 }
 
 static double level_at(const double at[3], int receiver) {
-    return 1 + (receiver ? -0.4 : 0.4) * at[1] / sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]);
+    const double length = fmax(1e-9, sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]));
+    return 1 + (receiver ? -0.4 : 0.4) * at[1] / length;
 }
 
 /* Returns a pulse without content near half the rate, at any time. */
@@ -238,6 +239,46 @@ static void a_set_of_one_direction_gives_it_everywhere(void **state) {
     gpuconv_sofa_free(s);
 }
 
+/* Writes positions that no mesh of triangles fits well. */
+static void place_badly(int kind, int i, oracle_random *random, double at[3]) {
+    const double u = (double)oracle_uniform(random), v = (double)oracle_uniform(random);
+    const double kinds[][3] = {{0, 0, 0},
+                               {1, 0, 0},
+                               {i % 2 ? 1 : -1, 0, 0},
+                               {u, v, 0},
+                               {u, u, u},
+                               {1e30 * u, 1e-30 * v, 1},
+                               {1, 1e-9 * u, 1e-9 * v},
+                               {i % 3, i / 3 % 3 - 1, i / 9 - 1},
+                               {u, v, fabs(u * v)}};
+    memcpy(at, kinds[kind], sizeof kinds[kind]);
+}
+
+/* Every direction gets weights that sum to 1, of measurements of the set. */
+static void directions_in_bad_places_are_no_danger(void **state) {
+    (void)state;
+    oracle_random random = {.state = 9};
+    for (int kind = 0; kind < 9; kind++)
+        for (int count = 1; count <= 27; count += 13) {
+            double positions[27][3];
+            for (int i = 0; i < count; i++)
+                place_badly(kind, i, &random, positions[i]);
+            gpuconv_sofa *s = make_set(positions[0], count, false);
+            for (int i = 0; i < 100; i++) {
+                double at[3], weights = 0;
+                gc_blend b;
+                random_direction(&random, at);
+                gc_sofa_blend(s, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
+                for (int k = 0; k < 3; k++) {
+                    weights += b.weight[k];
+                    assert_true(b.weight[k] >= 0 && b.measurement[k] >= 0 && b.measurement[k] < count);
+                }
+                CHECK(fabs(weights - 1) < 1e-9, "kind %d, %d directions: weights %g", kind, count, weights);
+            }
+            gpuconv_sofa_free(s);
+        }
+}
+
 static void the_nearest_distance_is_used_and_its_gain_is_asked_for(void **state) {
     (void)state;
     double positions[100][3];
@@ -378,6 +419,7 @@ int main(void) {
         cmocka_unit_test(the_energy_is_the_mean_of_the_corners),
         cmocka_unit_test(an_open_set_keeps_its_edge),
         cmocka_unit_test(a_set_of_one_direction_gives_it_everywhere),
+        cmocka_unit_test(directions_in_bad_places_are_no_danger),
         cmocka_unit_test(the_nearest_distance_is_used_and_its_gain_is_asked_for),
         cmocka_unit_test(threads_share_a_set),
         cmocka_unit_test(an_open_set_prepares_what_its_file_does),
