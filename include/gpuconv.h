@@ -468,6 +468,15 @@ typedef enum gpuconv_interpolate {
     GPUCONV_INTERPOLATE_TRIANGLE
 } gpuconv_interpolate;
 
+/** How ambisonics of order N are decoded above N x 624 Hz, where they no longer describe a head. Below, the responses
+ * are those that fit all measured directions best. */
+typedef enum gpuconv_decode {
+    GPUCONV_DECODE_AUTO = 0,      /**< MAGLS */
+    GPUCONV_DECODE_LEAST_SQUARES, /**< as below */
+    GPUCONV_DECODE_ALIGNED,       /**< least squares of responses without their differences in delay */
+    GPUCONV_DECODE_MAGLS          /**< least squares of the magnitudes, with phases that go on from below */
+} gpuconv_decode;
+
 /** Steps that prepare a response file for a convolution, in the order in which they are applied. */
 typedef struct gpuconv_preparation {
     size_t size;                 /**< bytes of the structure, set by gpuconv_preparation_default */
@@ -496,7 +505,9 @@ typedef struct gpuconv_preparation {
     double pitch;                /**< the same, up */
     double roll;                 /**< the same, to the right */
     gpuconv_interpolate interpolate; /**< of a SOFA file: how directions between the measured ones are made */
-    bool by_distance; /**< of a SOFA file: the gain is the measured distance divided by that of the direction */
+    bool by_distance;      /**< of a SOFA file: the gain is the measured distance divided by that of the direction */
+    gpuconv_decode decode; /**< of a SOFA file, with the speakers "ambisonic" */
+    bool diffuse_eq;       /**< the same: every frequency gets the energy of the measurements over all directions */
 } gpuconv_preparation;
 
 /** Fills in a preparation that changes nothing. `size` is its sizeof. For bindings; in C use the function below. */

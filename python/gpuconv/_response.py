@@ -18,6 +18,7 @@ Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 PATHS = (str, bytes, os.PathLike)
 LAYOUTS = ("auto", "source", "output", "packed", "stereo")
 ALIGNMENTS = ("none", "onset", "peak")
+DECODERS = ("auto", "ls", "aligned", "magls")
 INTERPOLATIONS = ("auto", "nearest", "triangle")
 NORMALIZATIONS = ("none", "peak", "l1", "energy", "loudness")
 LONGEST = 1 << 40  # frames
@@ -49,6 +50,8 @@ class Preparation(TypedDict, total=False):
     roll: float  #: the same, to the right
     interpolate: str  #: of a SOFA file: "nearest", "triangle" (the three measured directions around one), "auto": triangle
     by_distance: bool  #: of a SOFA file: gain of the measured distance divided by that of the direction
+    decode: str  #: of a SOFA file with layout="ambisonic": "ls", "aligned", "magls" above order x 624 Hz; "auto": "magls"
+    diffuse_eq: bool  #: the same: every frequency gets the energy of the measurements over all directions
 
 
 def path_of(name: str, path: Any) -> str:
@@ -73,7 +76,7 @@ def series_of(value: Union[Path, Sequence[Path]]) -> list[str]:
 
 def steps_of(given: dict[str, Any]) -> dict[str, Any]:
     """Returns the steps with the names and numbers of the C library."""
-    words = {"ir_layout": LAYOUTS, "align": ALIGNMENTS, "normalize": NORMALIZATIONS, "interpolate": INTERPOLATIONS}
+    words = {"ir_layout": LAYOUTS, "align": ALIGNMENTS, "normalize": NORMALIZATIONS, "interpolate": INTERPOLATIONS, "decode": DECODERS}
     steps: dict[str, Any] = {}
     for name, value in given.items():
         if name not in Preparation.__annotations__:

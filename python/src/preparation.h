@@ -52,6 +52,8 @@ struct preparation {
         steps.roll = number("roll", 0);
         steps.interpolate = (gpuconv_interpolate)(int)number("interpolate", 0);
         steps.by_distance = number("by_distance", 0) != 0;
+        steps.decode = (gpuconv_decode)(int)number("decode", 0);
+        steps.diffuse_eq = number("diffuse_eq", 0) != 0;
     }
     static text string_of(const dictionary &given, const char *name) {
         return given.contains(name) ? nb::cast<text>(given[name]) : text();

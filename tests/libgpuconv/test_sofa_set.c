@@ -367,6 +367,7 @@ static void an_open_set_prepares_what_its_file_does(void **state) {
         p.direction = cases[i / COUNT(rates)].direction;
         p.speakers = cases[i / COUNT(rates)].speakers;
         p.interpolate = cases[i / COUNT(rates)].how;
+        p.decode = GPUCONV_DECODE_LEAST_SQUARES; /* phases of the others depend on the rate */
         const int inputs = cases[i / COUNT(rates)].inputs;
         CHECK(gpuconv_sofa_open(file, rate == own ? 0 : rate, &s, &error) == GPUCONV_OK, "%s", error.message);
         assert_true(gpuconv_sofa_rate(s) == rate && gpuconv_sofa_receivers(s) == 2);

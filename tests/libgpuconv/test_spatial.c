@@ -163,6 +163,7 @@ static void check_ambisonics(double yaw) {
     struct MYSOFA_HRTF *h = load(order_file);
     gpuconv_preparation p = gpuconv_preparation_default();
     p.speakers = "ambisonic";
+    p.decode = GPUCONV_DECODE_LEAST_SQUARES;
     p.yaw = yaw;
     gpuconv_ir *ir = prepare(order_file, p, 9, 48000);
     guarded c[9];

@@ -136,3 +136,33 @@ def test_channels_move_apart():
 def test_what_is_no_path_is_refused(path, error, says):
     with pytest.raises(error, match=says):
         gpuconv.SofaSet(HEAD).move(np.ones(100, np.float32), path)
+
+
+def decoded_magnitudes(head, **keywords):
+    """Returns the magnitudes of the measurements and of first-order ambisonics decoded in their directions."""
+    azimuth, elevation = np.radians(head.directions[:, :2]).T
+    harmonics = [np.ones(len(head)), np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)]
+    decoder = head.prepare(inputs=4, layout="ambisonic", **keywords)
+    decoded = np.einsum("kd,krt->drt", harmonics, decoder.numpy().astype(np.float64))
+    return np.abs(np.fft.rfft(head.responses(head.directions), 512)), np.abs(np.fft.rfft(decoded, 512)), decoder.history
+
+
+def test_ambisonics_keep_the_magnitudes_above_the_aliasing_frequency():
+    head = gpuconv.SofaSet(HEAD)
+    frequency, errors = np.fft.rfftfreq(512, 1 / 48000), {}
+    for decode in ("ls", "aligned", "magls"):
+        want, got, history = decoded_magnitudes(head, decode=decode)
+        assert {"ls": "least squares", "aligned": "time-aligned", "magls": "MagLS"}[decode] in history
+        errors[decode] = [10 * np.log10(np.square(got - want)[..., band].sum() / np.square(want)[..., band].sum())
+                          for band in (frequency < 400, (frequency > 2000) & (frequency < 16000))]
+    assert max(low for low, _ in errors.values()) < -15
+    assert errors["magls"][1] < errors["aligned"][1] - 6 and errors["aligned"][1] < errors["ls"][1] - 6
+    assert np.array_equal(decoded_magnitudes(head)[1], decoded_magnitudes(head, decode="magls")[1])
+
+
+@pytest.mark.parametrize("decode", ["ls", "aligned", "magls"])
+def test_an_equalised_decoder_has_the_energy_of_the_set(decode):
+    want, got, history = decoded_magnitudes(gpuconv.SofaSet(HEAD), decode=decode, diffuse_eq=True)
+    assert "equalised to the diffuse field" in history
+    decibels = 10 * np.log10(np.square(got).sum((0, 1)) / np.square(want).sum((0, 1)))[4:170]
+    assert np.abs(decibels).max() < 3 and np.abs(decibels).mean() < 0.5

@@ -15,7 +15,8 @@ int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation 
     int align = layout < 0 ? -1 : gc_choose("--align", o->align, GC_WORDS_ALIGN);
     int normalize = align < 0 ? -1 : gc_choose("--normalize", o->normalize, GC_WORDS_NORMALIZE);
     int interpolate = normalize < 0 ? -1 : gc_response_interpolate(o->interpolate);
-    if (interpolate < 0)
+    int decode = interpolate < 0 ? -1 : gc_choose("--decode", o->decode ? o->decode : "magls", GC_WORDS_DECODE);
+    if (decode < 0)
         return GC_EXIT_USAGE;
     *p = (gpuconv_preparation){.size = sizeof *p,
                                .layout = (gpuconv_layout)layout,
@@ -36,7 +37,9 @@ int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation 
                                .direction = o->direction,
                                .speakers = o->speakers,
                                .interpolate = (gpuconv_interpolate)interpolate,
-                               .by_distance = o->by_distance};
+                               .by_distance = o->by_distance,
+                               .decode = (gpuconv_decode)(GPUCONV_DECODE_LEAST_SQUARES + decode),
+                               .diffuse_eq = o->diffuse_eq};
     while (o->series && o->series[p->series_count])
         p->series_count++;
     return GC_EXIT_DONE;

@@ -332,6 +332,7 @@ void gc_player_free(gc_player *p) {
     gc_frame_ring_free(&p->recorded);
     free(p->scratch);
     gc_follow_free(p->follow);
+    gc_decoder_free(p->decoder);
     gpuconv_sofa_free(p->sofa);
     free(p->history);
     free(p);

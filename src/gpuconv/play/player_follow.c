@@ -12,7 +12,9 @@ gpuconv_status gc_player_turned_response(const gc_player *p, gpuconv_ir **ir, gp
                             .head = p->head,
                             .interpolate = p->config.interpolate,
                             .moves = true};
-    return gc_spatial_make(p->sofa, &scene, p->inputs, ir, error);
+    const gc_rotation head = gc_rotation_of(p->head.yaw, p->head.pitch, p->head.roll);
+    return p->decoder ? gc_decoder_turn(p->decoder, &head, ir, error)
+                      : gc_spatial_make(p->sofa, &scene, p->inputs, ir, error);
 }
 
 gpuconv_status gc_player_open_follow(gc_player *p, gpuconv_error *error) {
@@ -24,6 +26,10 @@ gpuconv_status gc_player_open_follow(gc_player *p, gpuconv_error *error) {
     gpuconv_status status = gpuconv_sofa_open(c->responses[0], p->rate, &p->sofa, error);
     if (!status)
         status = gc_follow_open(c->follow, &p->follow, error);
+    const gc_scene scene = {.layout = c->speakers};
+    const int order = gc_spatial_is_ambisonic(&scene) ? gc_ambisonic_order(p->inputs) : 0;
+    if (!status && order) /* once: the fit does not depend on the head */
+        status = gc_decoder_new(p->sofa, order, GPUCONV_DECODE_AUTO, false, &p->decoder, error);
     if (!status)
         p->head = gc_follow_at(p->follow, c->seek);
     return status;

@@ -36,7 +36,9 @@ static gpuconv_status make_spatial(const gpuconv_sofa *sofa, const gpuconv_prepa
                             .layout = p->speakers,
                             .head = {p->yaw, p->pitch, p->roll},
                             .interpolate = p->interpolate,
-                            .by_distance = p->by_distance};
+                            .by_distance = p->by_distance,
+                            .decode = p->decode,
+                            .diffuse_eq = p->diffuse_eq};
     return gc_spatial_make(sofa, &scene, inputs, ir, error);
 }
 
@@ -187,6 +189,8 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
                        p->yaw, p->pitch, p->roll);
     if (p->interpolate < GPUCONV_INTERPOLATE_AUTO || p->interpolate > GPUCONV_INTERPOLATE_TRIANGLE)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown interpolation %d", (int)p->interpolate);
+    if (p->decode < GPUCONV_DECODE_AUTO || p->decode > GPUCONV_DECODE_MAGLS)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown decoding %d", (int)p->decode);
     if (p->series_count < 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the number of responses in series is 0 or more, not %d",
                        p->series_count);

@@ -1,16 +1,12 @@
-/*
- * A source in a direction is interpolated between measured responses (sofa_respond.c), or the nearest. Ambisonics are
- * decoded by a fit: the response at a direction u is taken as the sum of c_k Y_k(u) over the harmonics, with the c_k
- * that fit all measurements best (least squares); the response of ambisonic channel k is then c_k, because a plane wave
- * from u has the channels Y_k(u).
- */
+/* A source in a direction is interpolated between measured responses (sofa_respond.c), or the nearest. Ambisonics are
+ * decoded by a fit (ambisonic.c). */
 #include "spatial.h"
 
+#include "ambisonic.h"
 #include "directions.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "spherical.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -89,80 +85,20 @@ static gpuconv_status make_directions(const gpuconv_sofa *s, const gc_directions
     return finish_directions(s, made, how, worst, degrees, ir, error);
 }
 
-/* Sums over the measurements: products of harmonics, and products of harmonics and taps. `taps` has room for those of a
- * measurement. Returns false if the work was cancelled. */
-static bool sum_measurements(const gpuconv_sofa *s, int order, float *taps, double *gram, double *right) {
-    const int n = (order + 1) * (order + 1);
-    const gc_sofa_form form = gc_sofa_form_of(s, false);
-    const int64_t columns = s->receivers * form.frames;
-    double y[GC_AMBISONIC_CHANNELS];
-    for (int m = 0; m < s->measurements; m++) {
-        const gc_blend one = {.measurement = {m}, .weight = {1}, .gain = 1};
-        if (gc_cancelled() || gc_sofa_respond(s, &one, form, taps, form.frames, NULL))
-            return false;
-        gc_spherical_harmonics(order, s->position + 3 * (int64_t)m, y);
-        for (int i = 0; i < n; i++) {
-            for (int k = 0; k < n; k++)
-                gram[i * n + k] += y[i] * y[k];
-            for (int64_t c = 0; c < columns; c++)
-                right[i * columns + c] += y[i] * (double)taps[c];
-        }
-    }
-    return true;
-}
-
-/* Writes the fitted responses, turned with the head: channel k of the room is the sum over the head's channels i of
- * turn[i][k] times theirs. */
-static void write_fit(const double *fit, const double *turn, int n, gpuconv_ir *made) {
-    for (int k = 0; k < n; k++)
-        for (int r = 0; r < made->outputs; r++) {
-            float *to = taps_of(made, k, r);
-            for (int64_t f = 0; f < made->frames; f++) {
-                double sum = 0;
-                for (int i = 0; i < n; i++)
-                    sum += turn[i * n + k] * fit[((int64_t)i * made->outputs + r) * made->frames + f];
-                to[f] = (float)sum;
-            }
-        }
-}
-
-/* Fits the harmonics of an order. Returns TOPOLOGY, MEMORY, CANCELLED. */
-static gpuconv_status fit_ambisonics(const gpuconv_sofa *s, int order, const gc_scene *scene, gpuconv_ir **ir,
-                                     gpuconv_error *error) {
-    const int n = (order + 1) * (order + 1);
+/* Decodes ambisonics. Returns TOPOLOGY, MEMORY, CANCELLED. */
+static gpuconv_status decode(const gpuconv_sofa *s, int inputs, const gc_scene *scene, gpuconv_ir **ir,
+                             gpuconv_error *error) {
     const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
-    const gc_sofa_form form = gc_sofa_form_of(s, false);
-    bool regularised = false;
-    if (s->measurements < n)
+    const int order = gc_ambisonic_order(inputs);
+    gc_decoder *decoder;
+    if (!order)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                       "%s: %d directions do not determine ambisonics of order %d, which needs %d or more", s->name,
-                       s->measurements, order, n);
-    double *gram = gc_calloc((int64_t)n * n, sizeof *gram), *turn = gc_calloc((int64_t)n * n, sizeof *turn);
-    double *right = gc_calloc(n * s->receivers, form.frames * (int64_t)sizeof *right);
-    float *taps = gc_calloc(s->receivers, form.frames * (int64_t)sizeof *taps);
-    gpuconv_ir *made = blank(s, n, form);
-    gpuconv_status status = gram && turn && right && taps && made ? GPUCONV_OK : gc_fail_memory(error, "the response");
-    if (!status) {
-        if (!sum_measurements(s, order, taps, gram, right))
-            status = gc_fail_cancelled(error, s->name);
-        else if (!gc_solve_normal(gram, n, right, s->receivers * form.frames, &regularised) ||
-                 !gc_rotate_harmonics(order, &head, turn))
-            status = gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                             "%s: its directions do not determine ambisonics of order %d", s->name, order);
-    }
+                       "ambisonics of order 1 to 7 have 4, 9, 16, 25, 36, 49 or 64 channels, not %d", inputs);
+    gpuconv_status status = gc_decoder_new(s, order, scene->decode, scene->diffuse_eq, &decoder, error);
     if (!status)
-        write_fit(right, turn, n, made);
-    free(gram);
-    free(turn);
-    free(right);
-    free(taps);
-    if (status) {
-        gpuconv_ir_free(made);
-        return status;
-    }
-    return gc_ir_finish(made, ir, error, "ambisonics of order %d (ACN, SN3D) fitted to %d directions%s", order,
-                        s->measurements,
-                        regularised ? ", which leave a part of the sphere open: the fit is regularised" : "");
+        status = gc_decoder_turn(decoder, &head, ir, error);
+    gc_decoder_free(decoder);
+    return status;
 }
 
 /* Finds the directions of the channels: the one given, those of a layout, or the front if there is only one. */
@@ -193,18 +129,17 @@ static gpuconv_status find_directions(const gpuconv_sofa *s, const gc_scene *sce
     return GPUCONV_OK;
 }
 
+bool gc_spatial_is_ambisonic(const gc_scene *scene) {
+    return scene->layout && strcmp(scene->layout, "ambisonic") == 0;
+}
+
 gpuconv_status gc_spatial_make(const gpuconv_sofa *s, const gc_scene *scene, int inputs, gpuconv_ir **ir,
                                gpuconv_error *error) {
     *ir = NULL;
     if (scene->direction && scene->layout)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a direction and a layout exclude each other");
-    if (scene->layout && strcmp(scene->layout, "ambisonic") == 0) {
-        const int order = gc_ambisonic_order(inputs);
-        if (!order)
-            return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
-                           "ambisonics of order 1 to 7 have 4, 9, 16, 25, 36, 49 or 64 channels, not %d", inputs);
-        return fit_ambisonics(s, order, scene, ir, error);
-    }
+    if (gc_spatial_is_ambisonic(scene))
+        return decode(s, inputs, scene, ir, error);
     gc_directions *d = gc_calloc(1, sizeof *d);
     gpuconv_status status = d ? find_directions(s, scene, inputs, d, error) : gc_fail_memory(error, "the response");
     if (!status)

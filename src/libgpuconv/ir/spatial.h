@@ -15,9 +15,14 @@ typedef struct gc_scene {
     const char *layout;    /* a name or a file (directions.h), or "ambisonic"; NULL: not given */
     gc_orientation head;
     gpuconv_interpolate interpolate;
-    bool by_distance; /* a direction's gain is the measured distance divided by the wanted one */
-    bool moves;       /* other responses of the same form will follow, for other orientations of the head */
+    bool by_distance;      /* a direction's gain is the measured distance divided by the wanted one */
+    gpuconv_decode decode; /* of ambisonics */
+    bool diffuse_eq;
+    bool moves; /* other responses of the same form will follow, for other orientations of the head */
 } gc_scene;
+
+/* Returns whether the channels are those of ambisonics and no directions. */
+bool gc_spatial_is_ambisonic(const gc_scene *scene);
 
 /* Makes the routed response from `inputs` channels to the receivers of a set. Returns ARGUMENT, FILE, FORMAT, TOPOLOGY,
  * UNSUPPORTED (TRIANGLE without the meshes of the set), MEMORY, CANCELLED. */
