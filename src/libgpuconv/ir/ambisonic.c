@@ -188,7 +188,8 @@ static gpuconv_status fit_receiver(fitting *f, int receiver, gpuconv_error *erro
 /* Allocates the memory of a fit, and computes it. Returns TOPOLOGY, MEMORY, CANCELLED. */
 static gpuconv_status compute(fitting *f, gpuconv_error *error) {
     const int64_t count = f->set->measurements, n = f->d->channels, wide = (int64_t)sizeof(number);
-    gpuconv_status status = gc_ir_check_memory(2 * count + 4 * n, (double)f->points, 0, error);
+    gpuconv_status status =
+        gc_ir_check_memory(2 * count + 4 * n, (double)f->points, 16.0 * (double)count * (double)n, error);
     if (status)
         return status;
     f->harmonics = gc_calloc(count * n, sizeof *f->harmonics);
