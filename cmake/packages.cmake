@@ -57,7 +57,7 @@ endif()
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "gpuconv-sound")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "gnuplot-nox, gpuconv-media, gpuconv-mpi, gpuconv-lv2")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "${library} (= ${PROJECT_VERSION}), libsndfile1-dev, libsoxr-dev, libebur128-dev, libjansson-dev")
+    "${library} (= ${PROJECT_VERSION}), libsndfile1-dev, libsoxr-dev, libebur128-dev, libjansson-dev, libqhull-dev")
 # What depends on the library by its SONAME, and the call of ldconfig.
 file(WRITE ${PROJECT_BINARY_DIR}/debian/shlibs "libgpuconv ${GPUCONV_ABI} ${library} (>= ${PROJECT_VERSION})\n")
 file(WRITE ${PROJECT_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")

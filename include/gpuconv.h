@@ -17,20 +17,21 @@
  *   frees with its _free function. Freeing NULL is legal. A function that fails gives no object and sets its output
  *   pointer to NULL.
  * - Structures that may grow (gpuconv_config, gpuconv_preparation, gpuconv_realtime_config, gpuconv_job,
- *   gpuconv_progress) begin with their size. Make them with their _default function and then set fields. A program and
- *   a library of different versions then work together: fields that the program does not know have their defaults, and
- *   a field that the library does not know must be zero, else the call returns ARGUMENT. A binding that cannot use the
- *   inline _default function calls the _init function with its own size of the structure.
- * - Thread-safety: gpuconv_ir and gpuconv_plan are immutable, may be shared by threads, and are reference-counted:
- *   freeing one while an engine still uses it is legal. A gpuconv_engine and a gpuconv_report belong to one thread at a
- *   time. gpuconv_realtime states for each function which thread may call it.
+ *   gpuconv_motion_config, gpuconv_progress) begin with their size. Make them with their _default function and then set
+ * fields. A program and a library of different versions then work together: fields that the program does not know have
+ * their defaults, and a field that the library does not know must be zero, else the call returns ARGUMENT. A binding
+ * that cannot use the inline _default function calls the _init function with its own size of the structure.
+ * - Thread-safety: gpuconv_ir, gpuconv_plan and gpuconv_sofa are immutable and may be shared by threads. The first two
+ * are reference-counted: freeing one while an engine still uses it is legal. A gpuconv_engine and a gpuconv_report
+ * belong to one thread at a time. gpuconv_realtime states for each function which thread may call it.
  * - Errors are returned as a gpuconv_status. The documentation of a function lists them without GPUCONV_ERROR_. Any
  *   function that returns a status can also return CANCELLED (see gpuconv_cancel_set). Where a function takes a
  *   gpuconv_error, NULL is legal; the message is one sentence without a full stop that names the file or the value.
  *   The library never prints and never exits.
  * - Builds: the library may be built without the libraries that it uses (docs/install.md). Functions that need one of
  * them then return UNSUPPORTED, and the message names it: libsndfile reads and writes sound files, libsoxr resamples,
- *   libebur128 measures loudness, zlib reads SOFA files, jansson holds reports.
+ *   libebur128 measures loudness, zlib reads SOFA files, libqhull interpolates between their
+ *   directions, jansson holds reports.
  * - NULL: a function that returns a status returns ARGUMENT if an object, a structure, a path or an output pointer is
  *   NULL, unless its documentation allows it. A getter returns 0, GPUCONV_..._AUTO or "" of NULL, gpuconv_ir_taps and
  *   the texts of reports NULL, and a function without a result does nothing.
@@ -458,6 +459,24 @@ GPUCONV_API void gpuconv_ir_free(gpuconv_ir *ir);
  * @{
  */
 
+/** How a set of measured responses (a SOFA file) gives the response of a direction. */
+typedef enum gpuconv_interpolate {
+    GPUCONV_INTERPOLATE_AUTO = 0, /**< TRIANGLE, or NEAREST in a build without libqhull */
+    GPUCONV_INTERPOLATE_NEAREST,  /**< that of the measurement nearest in direction */
+    /** between the three measurements around the direction: their delays, and their responses aligned by these, are
+     * averaged with weights. A measured direction gives its own response */
+    GPUCONV_INTERPOLATE_TRIANGLE
+} gpuconv_interpolate;
+
+/** How ambisonics of order N are decoded above N x 624 Hz, where they no longer describe a head. Below, the responses
+ * are those that fit all measured directions best. */
+typedef enum gpuconv_decode {
+    GPUCONV_DECODE_AUTO = 0,      /**< MAGLS */
+    GPUCONV_DECODE_LEAST_SQUARES, /**< as below */
+    GPUCONV_DECODE_ALIGNED,       /**< least squares of responses without their differences in delay */
+    GPUCONV_DECODE_MAGLS          /**< least squares of the magnitudes, with phases that go on from below */
+} gpuconv_decode;
+
 /** Steps that prepare a response file for a convolution, in the order in which they are applied. */
 typedef struct gpuconv_preparation {
     size_t size;                 /**< bytes of the structure, set by gpuconv_preparation_default */
@@ -485,6 +504,10 @@ typedef struct gpuconv_preparation {
     double yaw;                  /**< of a SOFA file: the head is turned to the left, -360..360 degrees */
     double pitch;                /**< the same, up */
     double roll;                 /**< the same, to the right */
+    gpuconv_interpolate interpolate; /**< of a SOFA file: how directions between the measured ones are made */
+    bool by_distance;      /**< of a SOFA file: the gain is the measured distance divided by that of the direction */
+    gpuconv_decode decode; /**< of a SOFA file, with the speakers "ambisonic" */
+    bool diffuse_eq;       /**< the same: every frequency gets the energy of the measurements over all directions */
 } gpuconv_preparation;
 
 /** Fills in a preparation that changes nothing. `size` is its sizeof. For bindings; in C use the function below. */
@@ -506,10 +529,199 @@ static inline gpuconv_preparation gpuconv_preparation_default(void) {
  * @param rate         rate of the input, 1..10000000 Hz
  * @param[out] ir      the routed response
  * @param[out] error   the reason of a failure; may be NULL
- * @return ARGUMENT (a value out of its range), FILE, FORMAT, TOPOLOGY, MEMORY, CANCELLED
+ * @return ARGUMENT (a value out of its range), FILE, FORMAT, TOPOLOGY, MEMORY, CANCELLED, UNSUPPORTED (a build without
+ * a library that a step needs)
  */
 GPUCONV_API gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *preparation, int inputs,
                                               double rate, gpuconv_ir **ir, gpuconv_error *error);
+
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_sofa Sets of measured directions
+ * A SOFA file (AES69) that is read once and gives the responses of any directions.
+ * @{
+ */
+
+/**
+ * An open set: responses from the directions of sources to the receivers (ears) of a listener. Immutable; any number of
+ * threads may use one at the same time. A set of several distances gives responses of the nearest one: distances that
+ * differ by less than 3 % are one, and those with fewer than 12 directions are not told apart.
+ */
+typedef struct gpuconv_sofa gpuconv_sofa;
+
+/**
+ * Reads a SOFA file of impulse responses, such as head-related ones (SimpleFreeFieldHRIR, GeneralFIR).
+ * @param path        the file
+ * @param rate        1..10000000 Hz: the responses are resampled to it, as by gpuconv_ir_resample; 0: their own
+ * @param[out] set    the open set; free it with gpuconv_sofa_free once no thread uses it
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (rate), FILE, FORMAT, MEMORY, CANCELLED, UNSUPPORTED (a build without zlib, or without libsoxr for
+ *         another rate)
+ */
+GPUCONV_API gpuconv_status gpuconv_sofa_open(const char *path, double rate, gpuconv_sofa **set, gpuconv_error *error);
+
+/** Frees a set. Responses that were made of it stay valid. */
+GPUCONV_API void gpuconv_sofa_free(gpuconv_sofa *set);
+
+GPUCONV_API int gpuconv_sofa_directions(const gpuconv_sofa *set);    /**< number of measured directions, at least 1 */
+GPUCONV_API int gpuconv_sofa_receivers(const gpuconv_sofa *set);     /**< number of receivers, at least 1 */
+GPUCONV_API double gpuconv_sofa_rate(const gpuconv_sofa *set);       /**< frames per second */
+GPUCONV_API int64_t gpuconv_sofa_frames(const gpuconv_sofa *set);    /**< length of what gpuconv_sofa_respond writes */
+GPUCONV_API int64_t gpuconv_sofa_lead(const gpuconv_sofa *set);      /**< frames of it before time zero: a latency */
+GPUCONV_API const char *gpuconv_sofa_title(const gpuconv_sofa *set); /**< title in the file, or "" */
+
+/**
+ * Writes the position of a measured direction.
+ * @param set          an open set
+ * @param direction    0..gpuconv_sofa_directions - 1; another one writes zeros
+ * @param[out] xyz     metres to the front, to the left, up
+ */
+GPUCONV_API void gpuconv_sofa_position(const gpuconv_sofa *set, int direction, double xyz[3]);
+
+/**
+ * Returns the number of the measured direction that is nearest to one; 0 if an argument is NULL.
+ * @param set           an open set
+ * @param xyz           to the front, to the left, up; finite. Its length chooses among distances
+ * @param[out] degrees  the angle between them; may be NULL
+ */
+GPUCONV_API int gpuconv_sofa_nearest(const gpuconv_sofa *set, const double xyz[3], double *degrees);
+
+/**
+ * Writes the responses of directions, each with the lead of the set: in about 0.03 ms for one of 256 frames and two
+ * receivers.
+ * @param set          an open set
+ * @param xyz          `count` x 3: to the front, to the left, up; in metres, finite, not all zero
+ * @param count        1 or more
+ * @param interpolate  how they are made
+ * @param by_distance  the gain is the measured distance divided by the wanted one; without it, 1
+ * @param[out] taps    `count` x receivers x frames, row by row; undefined after a failure
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), UNSUPPORTED (TRIANGLE without libqhull), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_sofa_respond(const gpuconv_sofa *set, const double *xyz, int64_t count,
+                                                gpuconv_interpolate interpolate, bool by_distance, float *taps,
+                                                gpuconv_error *error);
+
+/**
+ * Does what gpuconv_ir_prepare does with the file of an open set, at the rate of the set.
+ * @param set          an open set
+ * @param preparation  the steps; NULL: none
+ * @param inputs       channels of the input, 1..1024
+ * @param[out] ir      the routed response
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return as gpuconv_ir_prepare
+ */
+GPUCONV_API gpuconv_status gpuconv_sofa_prepare(const gpuconv_sofa *set, const gpuconv_preparation *preparation,
+                                                int inputs, gpuconv_ir **ir, gpuconv_error *error);
+
+/** @} */
+
+/**
+ * @defgroup gpuconv_group_motion Moving sources
+ * Sources that move before the receivers of a set, from any block length.
+ * @{
+ */
+
+/** Where the channels of an input are at any time. Immutable, may be shared by threads. */
+typedef struct gpuconv_path gpuconv_path;
+
+/**
+ * Makes a path from rows. Azimuth, elevation and distance are each linear between two rows, so that azimuths of 0 and
+ * 720 make two turns; before the first row and after the last one they stay.
+ * @param seconds      `count` times that rise from 0
+ * @param directions   `count` x channels x 3: azimuth (to the left) up to +-1000000 degrees, elevation -90..90 degrees,
+ *                     distance 0.01..1000 m
+ * @param count        1 or more
+ * @param channels     1..1024
+ * @param[out] path    the path; copies of the rows
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), MEMORY
+ */
+GPUCONV_API gpuconv_status gpuconv_path_new(const double *seconds, const double *directions, int64_t count,
+                                            int channels, gpuconv_path **path, gpuconv_error *error);
+
+/**
+ * Reads a path from a text file: a line for each row, SECONDS and AZIMUTH, ELEVATION[, DISTANCE] for each channel (1 m
+ * without), divided by commas or blanks. # begins a comment, and a first line of words is a heading.
+ * @param name        the file
+ * @param channels    1..1024
+ * @param[out] path   the path
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (channels), FILE, FORMAT (the message names the line), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_path_load(const char *name, int channels, gpuconv_path **path, gpuconv_error *error);
+
+/** Frees a path. */
+GPUCONV_API void gpuconv_path_free(gpuconv_path *path);
+
+/** How sources move. */
+typedef struct gpuconv_motion_config {
+    size_t size;                     /**< bytes of the structure, set by gpuconv_motion_config_default */
+    double interval;                 /**< seconds after which responses are exchanged, up to 1; 0.005 (default) */
+    gpuconv_interpolate interpolate; /**< between the directions of the set */
+    bool by_distance;                /**< the gain is the measured distance divided by that of the path */
+    bool doppler; /**< the sound needs distance / (343 m/s), so that its pitch changes with the speed */
+    int threads;  /**< 1..1024; 0 (default): one per core */
+} gpuconv_motion_config;
+
+/** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */
+GPUCONV_API void gpuconv_motion_config_init(gpuconv_motion_config *config, size_t size);
+
+/** Returns the defaults. */
+static inline gpuconv_motion_config gpuconv_motion_config_default(void) {
+    gpuconv_motion_config config;
+    gpuconv_motion_config_init(&config, sizeof config);
+    return config;
+}
+
+/**
+ * Moving sources: every channel of an input along its path to the receivers of a set. Each interval all responses are
+ * exchanged: their delays go in a straight line, and the rest crosses over. The result does not depend on the lengths
+ * of the blocks. One thread at a time.
+ */
+typedef struct gpuconv_motion gpuconv_motion;
+
+/**
+ * Makes moving sources. Looks at the whole path once, a few microseconds for each interval and channel.
+ * @param set           an open set; the input and the result have its rate. Must outlive the sources
+ * @param path          has the channels of the input. Must outlive the sources
+ * @param config        NULL: the defaults
+ * @param[out] motion   the sources
+ * @param[out] error    the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), UNSUPPORTED (TRIANGLE without libqhull), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpuconv_path *path,
+                                              const gpuconv_motion_config *config, gpuconv_motion **motion,
+                                              gpuconv_error *error);
+
+/** Frees moving sources. */
+GPUCONV_API void gpuconv_motion_free(gpuconv_motion *motion);
+
+/** Returns by how many frames the result is longer than the input. */
+GPUCONV_API int64_t gpuconv_motion_tail(const gpuconv_motion *motion);
+
+/**
+ * Takes a block of the input and computes what is complete.
+ * @param motion      moving sources
+ * @param in          one array of `frames` samples for each channel of the path
+ * @param frames      0 or more; 0: the input has ended, and the rest is computed
+ * @param[out] error  the reason of a failure, after which the sources can only be freed; may be NULL
+ * @return ARGUMENT (frames), STATE (the input has ended), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_motion_feed(gpuconv_motion *motion, const float *const *in, int64_t frames,
+                                               gpuconv_error *error);
+
+/**
+ * Gives the next frames of the result, of which about 16384 are computed at a time.
+ * @param motion       moving sources
+ * @param[out] out     one array with room for `capacity` samples for each receiver of the set
+ * @param capacity     0 or more
+ * @param[out] frames  how many were written; fewer than `capacity` if no more are complete
+ * @return ARGUMENT (NULL)
+ */
+GPUCONV_API gpuconv_status gpuconv_motion_fetch(gpuconv_motion *motion, float *const *out, int64_t capacity,
+                                                int64_t *frames);
 
 /** @} */
 
@@ -916,6 +1128,10 @@ typedef struct gpuconv_job {
     void (*progress)(void *context, const gpuconv_progress *progress); /**< called once per chunk; NULL: none */
     void *context;                                                     /**< passed to note and progress */
     const volatile int *cancel; /**< non-zero cancels the job; set from any thread; NULL: none */
+    const char *path; /**< of a SOFA file: the channels of the input move as in this file of gpuconv_path_load. Of the
+                         preparation, interpolate, by_distance and gain may be set. NULL: they do not move */
+    double interval;  /**< with `path`: seconds after which responses are exchanged, up to 1; 0 (default): 0.005 */
+    bool doppler;     /**< with `path`: as in gpuconv_motion_config */
 } gpuconv_job;
 
 /** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */

@@ -55,6 +55,7 @@ allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
 allow src/$L/cuda $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" "$L/report/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/space "$L/ir/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/cpu/section.h "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
 allow src/libtools/batch "$L/*"
@@ -108,6 +109,7 @@ only "src/$L/dsp/resampler.c" 'soxr\.h'
 only "src/$L/dsp/loudness.c" 'ebur128\.h'
 only 'src/libtools/batch/*' 'csv\.h'
 only "src/libtools/batch/* src/$L/ir/hdf5_data.c" 'zlib\.h'
+only "src/$L/ir/sphere_hull.c" 'libqhull_r/libqhull_r\.h'
 only 'src/libtools/batch/*' 'archive(_entry)?\.h'
 only "src/$L/report/* src/gpulab/* src/libtools/*" 'jansson\.h'
 only 'src/cli/*' 'popt\.h'

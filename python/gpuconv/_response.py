@@ -19,6 +19,8 @@ Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 PATHS = (str, bytes, os.PathLike)
 LAYOUTS = ("auto", "source", "output", "packed", "stereo")
 ALIGNMENTS = ("none", "onset", "peak")
+DECODERS = ("auto", "ls", "aligned", "magls")
+INTERPOLATIONS = ("auto", "nearest", "triangle")
 NORMALIZATIONS = ("none", "peak", "l1", "energy", "loudness")
 LONGEST = 1 << 40  # frames
 MATRICES = (".conf", ".txt", ".matrix")
@@ -47,6 +49,10 @@ class Preparation(TypedDict, total=False):
     yaw: float  #: of a SOFA file: degrees by which the head is turned to the left
     pitch: float  #: the same, up
     roll: float  #: the same, to the right
+    interpolate: str  #: of a SOFA file: "nearest", "triangle" (the three measured directions around one), "auto": triangle
+    by_distance: bool  #: of a SOFA file: gain of the measured distance divided by that of the direction
+    decode: str  #: of a SOFA file with layout="ambisonic": "ls", "aligned", "magls" above order x 624 Hz; "auto": "magls"
+    diffuse_eq: bool  #: the same: every frequency gets the energy of the measurements over all directions
 
 
 def path_of(name: str, path: Any) -> str:
@@ -71,7 +77,7 @@ def series_of(value: Union[Path, Sequence[Path]]) -> list[str]:
 
 def steps_of(given: dict[str, Any]) -> dict[str, Any]:
     """Returns the steps with the names and numbers of the C library."""
-    words = {"ir_layout": LAYOUTS, "align": ALIGNMENTS, "normalize": NORMALIZATIONS}
+    words = {"ir_layout": LAYOUTS, "align": ALIGNMENTS, "normalize": NORMALIZATIONS, "interpolate": INTERPOLATIONS, "decode": DECODERS}
     steps: dict[str, Any] = {}
     for name, value in given.items():
         if name not in Preparation.__annotations__:
@@ -344,8 +350,9 @@ def prepare_ir(path: Path, *, inputs: int, rate: float, **steps: "Unpack[Prepara
     """Reads a response, resamples it to `rate`, applies the steps, and routes it for `inputs` channels.
 
     The steps are the options of the command, with underscores: prepare_ir("hall.flac", inputs=2, rate=48000,
-    trim=-60, normalize="loudness", predelay=0.02). See Preparation. Of a SOFA file, such as head-related responses, the
-    nearest measured directions: prepare_ir("head.sofa", inputs=6, rate=48000, layout="5.1", yaw=20).
+    trim=-60, normalize="loudness", predelay=0.02). See Preparation. A SOFA file, such as head-related responses, gives
+    those of directions: prepare_ir("head.sofa", inputs=6, rate=48000, layout="5.1", yaw=20). For many of them, open it
+    once with SofaSet.
     """
     made = _core.prepare(path_of("path", path), steps_of(dict(steps)), whole("inputs", inputs, 1, 1024), real("rate", rate))
     return ImpulseResponse._of(made, True)

@@ -72,6 +72,18 @@ inline void run_interruptible(const work &call) {
 gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
                             gpuconv_error *error);
 
+// Calls a function of the library that makes a response: make(&made, error).
+template <typename Make> response made_by(Make make) {
+    gpuconv_ir *made = nullptr;
+    try {
+        run_interruptible([&](gpuconv_error *error) { return make(&made, error); });
+    } catch (...) {
+        gpuconv_ir_free(made);
+        throw;
+    }
+    return response{ir_owner(made)};
+}
+
 // Cancels the calls of all other threads and waits for their end, a few seconds at most. Later calls of these threads
 // do not return. For Python's atexit.
 void end_calls();

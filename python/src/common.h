@@ -82,5 +82,6 @@ void bind_files(nb::module_ &m);
 void bind_realtime(nb::module_ &m);
 void bind_response(nb::module_ &m);
 void bind_xla(nb::module_ &m); // in builds with the headers of XLA
+void bind_sofa(nb::module_ &m);
 
 #endif

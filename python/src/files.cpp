@@ -3,6 +3,7 @@
 
 #include "audio_file.h"
 #include "batch_job.h"
+#include "preparation.h"
 #include "room_figures.h"
 
 #include <cmath>
@@ -11,13 +12,6 @@
 #include <limits>
 
 namespace {
-
-using dictionary = nb::typed<nb::dict, nb::str, nb::any>;
-using text = std::optional<std::string>;
-
-const char *c_str(const text &t) {
-    return t ? t->c_str() : nullptr;
-}
 
 std::tuple<planar_out, int, int64_t> read_file(const std::string &path, int64_t start, int64_t frames,
                                                const text &raw) {
@@ -43,61 +37,11 @@ int64_t write_file(const std::string &path, const planar_in &samples, int rate, 
     return clipped;
 }
 
-// The steps of a preparation as Python passes them: a dictionary of numbers, with a list of paths for "series".
-struct preparation {
-    gpuconv_preparation steps = gpuconv_preparation_default();
-    std::vector<std::string> paths;
-    std::vector<const char *> series;
-    text direction, speakers;
-    explicit preparation(const dictionary &given) {
-        auto number = [&](const char *name, double other) {
-            return given.contains(name) ? nb::cast<double>(given[name]) : other;
-        };
-        steps.layout = (gpuconv_layout)(int)number("layout", 0);
-        steps.start = number("start", 0);
-        steps.length = number("length", 0);
-        steps.trim = number("trim", 0);
-        steps.align = (gpuconv_align)(int)number("align", 0);
-        steps.reverse = number("reverse", 0) != 0;
-        steps.stretch = number("stretch", 0);
-        steps.minimum_phase = number("minimum_phase", 0) != 0;
-        steps.fade = number("fade", 0);
-        steps.predelay = number("predelay", 0);
-        steps.normalize = (gpuconv_normalize)(int)number("normalize", 0);
-        steps.gain = number("gain", 0);
-        steps.wet = number("wet", 0);
-        steps.dry = number("dry", -std::numeric_limits<double>::infinity());
-        if (given.contains("series"))
-            paths = nb::cast<std::vector<std::string>>(given["series"]);
-        for (const std::string &path : paths)
-            series.push_back(path.c_str());
-        steps.series = series.data();
-        steps.series_count = (int)series.size();
-        direction = string_of(given, "direction");
-        speakers = string_of(given, "speakers");
-        steps.direction = c_str(direction);
-        steps.speakers = c_str(speakers);
-        steps.yaw = number("yaw", 0);
-        steps.pitch = number("pitch", 0);
-        steps.roll = number("roll", 0);
-    }
-    static text string_of(const dictionary &given, const char *name) {
-        return given.contains(name) ? nb::cast<text>(given[name]) : text();
-    }
-};
-
 response prepare(const std::string &path, const dictionary &steps, int inputs, double rate) {
     const preparation p(steps);
-    gpuconv_ir *made = nullptr;
-    try {
-        run_interruptible([&](gpuconv_error *error) {
-            return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, &made, error);
-        });
-    } catch (...) {
-        gpuconv_ir_free(made);
-        throw;
-    }
-    return response{ir_owner(made)};
+    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+        return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, made, error);
+    });
 }
 
 // Python's callbacks of a job.
@@ -150,6 +94,8 @@ gpuconv_job job_of(const dictionary &o) {
     job.mode = (gpuconv_mode)(int)number("mode", 0);
     job.tail = number("tail", INFINITY);
     job.tail_floor = number("tail_floor", 0);
+    job.interval = number("interval", 0);
+    job.doppler = number("doppler", 0) != 0;
     return job;
 }
 
@@ -177,6 +123,7 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     job.format = c_str(formats.at(1));
     job.encoding = c_str(formats.at(2));
     job.plot = c_str(formats.at(3));
+    job.path = c_str(formats.at(4));
     job.note = on_note;
     job.progress = on_progress;
     job.context = &c;

@@ -96,4 +96,5 @@ NB_MODULE(_core, m) {
 #ifdef GPUCONV_XLA
     bind_xla(m);
 #endif
+    bind_sofa(m);
 }

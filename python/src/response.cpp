@@ -9,18 +9,6 @@
 
 namespace {
 
-// Calls a function of the library that makes a response: make(&made, error).
-template <typename Make> response made_by(Make make) {
-    gpuconv_ir *made = nullptr;
-    try {
-        run_interruptible([&](gpuconv_error *error) { return make(&made, error); });
-    } catch (...) {
-        gpuconv_ir_free(made);
-        throw;
-    }
-    return response{ir_owner(made)};
-}
-
 // Calls an edit of the library: edit(ir, arguments..., &made, &error).
 template <typename Edit, typename... Arguments>
 response edited(const response &self, Edit edit, Arguments... arguments) {

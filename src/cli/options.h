@@ -27,6 +27,7 @@
     X(DISTANCE, 0.3, 200)                                                                                              \
     X(FREQUENCY, 1e-3, 5e5)                                                                                            \
     X(INPUT, 0, 64)                                                                                                    \
+    X(INTERVAL, 0.0001, 1)                                                                                             \
     X(LATENCY, 0, 1048576)                                                                                             \
     X(LAUNCH_REGISTERS, 1, 65536)                                                                                      \
     X(LAUNCH_SHARED, 0, 1 << 30)                                                                                       \

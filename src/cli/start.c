@@ -29,6 +29,8 @@ bool gc_was_closed(int descriptor) {
 
 int gc_end_program(int status) {
     bool bad = ferror(stdout) != 0;
+    if (bad) /* nothing may be left to write, and the reason is lost: writing once more fails for the same one */
+        (void)fputc('\n', stdout);
     errno = 0;
     bad |= fclose(stdout) != 0;
     if (!bad || status != GC_EXIT_DONE)

@@ -124,7 +124,7 @@ unpack() {
     [ "$1" = gpuconv-mpi ] && return
     dpkg-deb --field "$work/packages/$1"_*.deb Depends | grep -iE 'mpi|cuda' && fail "$1 depends on MPI or CUDA"
 }
-for library in libsndfile1 libsoxr0 libebur128-1 libjansson4 libpopt0; do
+for library in libsndfile1 libsoxr0 libebur128-1 libjansson4 libqhull-r8.0 libpopt0; do
     depends gpuconv $library
 done
 unpack gpuconv

@@ -16,6 +16,11 @@ static struct {
     gpuconv_engine *engine, *made_engine;
     gpuconv_realtime *realtime, *made_realtime;
     gpuconv_report *report, *made_report;
+    gpuconv_sofa *sofa, *made_sofa;
+    gpuconv_path *path, *made_path;
+    gpuconv_motion *motion, *made_motion;
+    gpuconv_motion_config motion_config;
+    double xyz[3];
     gpuconv_preparation preparation;
     gpuconv_config config;
     gpuconv_realtime_config realtime_config;
@@ -49,7 +54,9 @@ static int null; /* the number of the pointer that is NULL */
 #define REFUSED(name, count, ...)                                                                                      \
     static void call_##name(void) {                                                                                    \
         CHECK((__VA_ARGS__) == GPUCONV_ERROR_ARGUMENT, "pointer %d", null / 2);                                        \
-        CHECK(!o.made && !o.made_plan && !o.made_engine && !o.made_realtime, "an object is made");                     \
+        CHECK(!o.made && !o.made_plan && !o.made_engine && !o.made_realtime && !o.made_sofa && !o.made_path &&         \
+                  !o.made_motion,                                                                                      \
+              "an object is made");                                                                                    \
         CHECK(!o.made_arrays && !o.made_responses && !o.made_streamer, "an object of arrays is made");                 \
     }
 /* A call that must do nothing, or return what the expression says. */
@@ -98,6 +105,30 @@ static int null; /* the number of the pointer that is NULL */
     NEUTRAL(gpuconv_ir_history, 1, IS_EMPTY(gpuconv_ir_history(IR)))                                                   \
     NEUTRAL(gpuconv_ir_free, 1, DONE(gpuconv_ir_free(NULL)))                                                           \
     NEUTRAL(gpuconv_preparation_init, 1, DONE(gpuconv_preparation_init(NULL, sizeof o.preparation)))                   \
+    REFUSED(gpuconv_sofa_open, 2, gpuconv_sofa_open(P(0, "missing.sofa"), 0, P(1, &o.made_sofa), E))                   \
+    NEUTRAL(gpuconv_sofa_free, 1, DONE(gpuconv_sofa_free(NULL)))                                                       \
+    NEUTRAL(gpuconv_sofa_directions, 1, gpuconv_sofa_directions(P(0, o.sofa)) == 0)                                    \
+    NEUTRAL(gpuconv_sofa_receivers, 1, gpuconv_sofa_receivers(P(0, o.sofa)) == 0)                                      \
+    NEUTRAL(gpuconv_sofa_rate, 1, gpuconv_sofa_rate(P(0, o.sofa)) == 0)                                                \
+    NEUTRAL(gpuconv_sofa_frames, 1, gpuconv_sofa_frames(P(0, o.sofa)) == 0)                                            \
+    NEUTRAL(gpuconv_sofa_lead, 1, gpuconv_sofa_lead(P(0, o.sofa)) == 0)                                                \
+    NEUTRAL(gpuconv_sofa_title, 1, IS_EMPTY(gpuconv_sofa_title(P(0, o.sofa))))                                         \
+    NEUTRAL(gpuconv_sofa_position, 2, DONE(gpuconv_sofa_position(P(0, o.sofa), 0, P(1, o.xyz))))                       \
+    NEUTRAL(gpuconv_sofa_nearest, 3,                                                                                   \
+            gpuconv_sofa_nearest(P(0, o.sofa), P(1, o.xyz), P(2, &o.number)) == 0 || null / 2 == 2)                    \
+    REFUSED(gpuconv_sofa_respond, 3,                                                                                   \
+            gpuconv_sofa_respond(P(0, o.sofa), P(1, o.xyz), 1, GPUCONV_INTERPOLATE_AUTO, false, P(2, o.samples), E))   \
+    REFUSED(gpuconv_sofa_prepare, 2, gpuconv_sofa_prepare(P(0, o.sofa), &o.preparation, 1, MADE, E))                   \
+    REFUSED(gpuconv_path_new, 3, gpuconv_path_new(P(0, o.xyz), P(1, o.xyz), 1, 1, P(2, &o.made_path), E))              \
+    REFUSED(gpuconv_path_load, 2, gpuconv_path_load(P(0, "missing.csv"), 1, P(1, &o.made_path), E))                    \
+    NEUTRAL(gpuconv_path_free, 1, DONE(gpuconv_path_free(NULL)))                                                       \
+    NEUTRAL(gpuconv_motion_config_init, 1, DONE(gpuconv_motion_config_init(NULL, sizeof o.motion_config)))             \
+    REFUSED(gpuconv_motion_new, 3,                                                                                     \
+            gpuconv_motion_new(P(0, o.sofa), P(1, o.path), &o.motion_config, P(2, &o.made_motion), E))                 \
+    NEUTRAL(gpuconv_motion_free, 1, DONE(gpuconv_motion_free(NULL)))                                                   \
+    NEUTRAL(gpuconv_motion_tail, 1, gpuconv_motion_tail(NULL) == 0)                                                    \
+    REFUSED(gpuconv_motion_feed, 2, gpuconv_motion_feed(P(0, o.motion), P(1, o.taps), 64, E))                          \
+    REFUSED(gpuconv_motion_fetch, 3, gpuconv_motion_fetch(P(0, o.motion), P(1, o.planes), 64, P(2, &o.produced)))      \
     REFUSED(gpuconv_ir_prepare, 2, gpuconv_ir_prepare(P(0, "missing.wav"), &o.preparation, 1, 48000, MADE, E))         \
     NEUTRAL(gpuconv_config_init, 1, DONE(gpuconv_config_init(NULL, sizeof o.config)))                                  \
     NEUTRAL(gpuconv_backend_name, 1, *gpuconv_backend_name(GPUCONV_BACKEND_CPU))                                       \
@@ -215,6 +246,11 @@ static void make_objects(void) {
     o.arrays_job.signal = o.arrays_job.response = o.arrays_job.output = o.rows;
     CHECK(!gpuconv_responses_new(o.arrays, &o.rows, 64, NULL, &o.prepared, NULL), "no responses");
     CHECK(!gpuconv_streamer_new(o.arrays, &o.rows, 1, 64, NULL, &o.streamer, NULL), "no streamer");
+    o.motion_config = gpuconv_motion_config_default();
+    o.xyz[2] = 1;
+    CHECK(!gpuconv_sofa_open(TESTS_SOURCE "/tests/sofa/head.sofa", 0, &o.sofa, NULL), "no set");
+    CHECK(!gpuconv_path_new(o.xyz, o.xyz, 1, 1, &o.path, NULL), "no path");
+    CHECK(!gpuconv_motion_new(o.sofa, o.path, &o.motion_config, &o.motion, NULL), "no moving sources");
     gpuconv_ir_free(unrouted);
 }
 

@@ -20,9 +20,9 @@
 static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf";
 
 typedef struct options {
-    char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *html, *dither;
-    int device, threads, quiet, compare, no_clobber, force;
-    double gain;
+    char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *html, *dither, *path;
+    int device, threads, quiet, compare, no_clobber, force, doppler;
+    double gain, interval;
     gc_response_options response;
     gc_meter meter;
 } options;
@@ -129,6 +129,13 @@ static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparati
     job->progress = o->quiet ? NULL : progress;
     job->context = o;
     job->preparation = preparation;
+    job->path = o->path;
+    job->interval = o->interval;
+    job->doppler = o->doppler;
+    if (!o->path && (o->doppler || o->interval != 0))
+        return gc_print_error(GC_EXIT_USAGE, "--doppler and --interval need --path; try --help");
+    if (o->path && (o->html || o->plot || o->compare))
+        return gc_print_error(GC_EXIT_USAGE, "--path excludes --html, --plot and --compare; try --help");
     return gc_response_options_apply(&o->response, preparation);
 }
 
@@ -205,9 +212,9 @@ static int run(options *o, const char *in, const char *response, const char *out
         gpuconv_report_free(report);
         return status;
     }
-    status = piped || o->force
-                 ? GC_EXIT_DONE
-                 : gc_check_overwrite(&(gc_overwrite){in, response, out, &preparation, o->raw != NULL, o->no_clobber});
+    status = piped || o->force ? GC_EXIT_DONE
+                               : gc_check_overwrite(&(gc_overwrite){in, response, out, o->path, &preparation,
+                                                                    o->raw != NULL, o->no_clobber});
     if (status) {
         gpuconv_report_free(report);
         return status;
@@ -277,6 +284,14 @@ static struct poptOption table[] = {
      "SECONDS|auto"},
     {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "gain of the whole output in decibels (default: 0)",
      "DB"},
+    {"path", '\0', POPT_ARG_STRING, &given.path, 0,
+     "of a SOFA file: move the channels of IN along FILE, a table with a line SECONDS, and AZIMUTH, ELEVATION[, DISTANCE] "
+     "for each channel",
+     "FILE"},
+    {"interval", '\0', POPT_ARG_DOUBLE, &given.interval, GC_RANGE_INTERVAL,
+     "exchange the responses of moving channels every SECONDS (default: 0.005)", "SECONDS"},
+    {"doppler", '\0', POPT_ARG_NONE, &given.doppler, 0,
+     "the sound of moving channels needs its time, so that its pitch changes with the speed", NULL},
     GC_RESPONSE_TABLE(given.response){"format", 'f', POPT_ARG_STRING, &given.format, 0,
                                       "container of OUT, such as wav, flac or raw (default: from its extension)",
                                       "NAME"},
@@ -306,6 +321,7 @@ static struct poptOption table[] = {
     GC_OPTIONS_END};
 
 static const gc_option_group groups[] = {{"mode", "Output"},
+                                         {"path", "Moving sources"},
                                          {"ir-layout", "Impulse response, in the order of application"},
                                          {"wet", "Mix"},
                                          {"format", "Files"},

@@ -23,10 +23,11 @@ static const char words_backend[] = "cpu|cuda";
 static const char words_sound[] = "auto|pipewire|portaudio";
 
 typedef struct options {
-    char *output, *source, *record, *direction, *speakers, *follow, *osc;
+    char *output, *source, *record, *direction, *speakers, *interpolate, *follow, *osc;
     double rate, seek, gain, wet, dry, crossfade, seconds;
     char *backend, *sound, *midi, *layout;
-    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, layout_index;
+    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, layout_index,
+        interpolate_index;
 } options;
 
 static int list_devices(const options *o) {
@@ -170,6 +171,7 @@ static int play(const options *o, const char *input, const char *const *response
                                .layout = (gpuconv_layout)o->layout_index,
                                .direction = o->direction,
                                .speakers = o->speakers,
+                               .interpolate = (gpuconv_interpolate)o->interpolate_index,
                                .follow = o->follow,
                                .cancel = gc_catch_signals()};
     gpuconv_status status = gc_player_new(&config, &player, &error);
@@ -206,7 +208,8 @@ static int run(options *o, bool live, const char **paths, int count) {
         return list_devices(o);
     o->backend_index = gc_choose("--backend", o->backend, words_backend);
     o->layout_index = o->backend_index < 0 ? -1 : gc_response_layout(o->layout);
-    if (o->layout_index < 0)
+    o->interpolate_index = o->layout_index < 0 ? -1 : gc_response_interpolate(o->interpolate);
+    if (o->interpolate_index < 0)
         return GC_EXIT_USAGE;
     gpuconv_error error = {0};
     if (o->osc && gc_osc_check(o->osc, &error))
@@ -252,6 +255,9 @@ static int live_command(const char **arguments, int count) {
     {"layout", '\0', POPT_ARG_STRING, &given.speakers, 0, \
      "of a SOFA file: where the channels of the input come from: mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4, ambisonic, or a text " \
      "file with a direction for each channel", "NAME|FILE"}, \
+    {"interpolate", '\0', POPT_ARG_STRING, &given.interpolate, 0, \
+     "of a SOFA file: take the nearest measured response, or one between the three around a direction (default: triangle)", \
+     GC_WORDS_INTERPOLATE}, \
     {"follow", '\0', POPT_ARG_STRING, &given.follow, 0, \
      "turn the head of a SOFA file: a text file with lines SECONDS YAW [PITCH [ROLL]], or a head tracker that sends OSC " \
      "messages /ypr with three floats to a UDP port, as --osc (default: 9000)", "FILE|osc[:[ADDRESS:]PORT]"}, \

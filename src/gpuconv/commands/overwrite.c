@@ -28,7 +28,8 @@ static int64_t find_frames(const char *path, double *rate) {
 /* Returns whether OUT is a file that the response is read from. */
 static bool is_read(const gc_overwrite *o) {
     const gpuconv_preparation *p = o->preparation;
-    bool read = gc_ir_reads_file(o->response, o->output) || (p->speakers && gc_is_same_file(p->speakers, o->output));
+    bool read = gc_ir_reads_file(o->response, o->output) || (p->speakers && gc_is_same_file(p->speakers, o->output)) ||
+                (o->path && gc_is_same_file(o->path, o->output));
     for (int i = 0; i < p->series_count && !read; i++)
         read = gc_ir_reads_file(p->series[i], o->output);
     return read;

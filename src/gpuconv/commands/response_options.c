@@ -5,11 +5,18 @@ int gc_response_layout(const char *layout) {
     return gc_choose("--ir-layout", layout ? layout : "stereo", GC_WORDS_LAYOUT);
 }
 
+int gc_response_interpolate(const char *interpolate) {
+    const int chosen = gc_choose("--interpolate", interpolate ? interpolate : "triangle", GC_WORDS_INTERPOLATE);
+    return chosen < 0 ? chosen : interpolate ? GPUCONV_INTERPOLATE_NEAREST + chosen : GPUCONV_INTERPOLATE_AUTO;
+}
+
 int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation *p) {
     int layout = gc_response_layout(o->layout);
     int align = layout < 0 ? -1 : gc_choose("--align", o->align, GC_WORDS_ALIGN);
     int normalize = align < 0 ? -1 : gc_choose("--normalize", o->normalize, GC_WORDS_NORMALIZE);
-    if (normalize < 0)
+    int interpolate = normalize < 0 ? -1 : gc_response_interpolate(o->interpolate);
+    int decode = interpolate < 0 ? -1 : gc_choose("--decode", o->decode ? o->decode : "magls", GC_WORDS_DECODE);
+    if (decode < 0)
         return GC_EXIT_USAGE;
     *p = (gpuconv_preparation){.size = sizeof *p,
                                .layout = (gpuconv_layout)layout,
@@ -28,7 +35,11 @@ int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation 
                                .wet = o->wet,
                                .dry = o->dry,
                                .direction = o->direction,
-                               .speakers = o->speakers};
+                               .speakers = o->speakers,
+                               .interpolate = (gpuconv_interpolate)interpolate,
+                               .by_distance = o->by_distance,
+                               .decode = (gpuconv_decode)(GPUCONV_DECODE_LEAST_SQUARES + decode),
+                               .diffuse_eq = o->diffuse_eq};
     while (o->series && o->series[p->series_count])
         p->series_count++;
     return GC_EXIT_DONE;

@@ -7,10 +7,10 @@
 #include <math.h>
 
 typedef struct gc_response_options {
-    char *layout, *align, *normalize, *direction, *speakers;
+    char *layout, *align, *normalize, *direction, *speakers, *interpolate, *decode;
     char **series;
     double start, length, trim, stretch, fade, predelay, gain, wet, dry;
-    int reverse, minimum_phase;
+    int reverse, minimum_phase, by_distance, diffuse_eq;
 } gc_response_options;
 
 #define GC_RESPONSE_OPTIONS                                                                                            \
@@ -18,6 +18,8 @@ typedef struct gc_response_options {
 
 #define GC_WORDS_LAYOUT "auto|source|output|packed|stereo"
 #define GC_WORDS_ALIGN "none|onset|peak"
+#define GC_WORDS_DECODE "ls|aligned|magls"
+#define GC_WORDS_INTERPOLATE "nearest|triangle"
 #define GC_WORDS_NORMALIZE "none|peak|l1|energy|loudness"
 
 /* Lines of an option table for the gc_response_options `o`, in the order in which they are applied. */
@@ -35,6 +37,18 @@ typedef struct gc_response_options {
      "of a SOFA file: where the channels of IN come from: mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4, ambisonic (ACN, SN3D), or " \
      "a text file with a direction for each channel", \
      "NAME|FILE"}, \
+    {"interpolate", '\0', POPT_ARG_STRING, &(o).interpolate, 0, \
+     "of a SOFA file: take the nearest measured response, or one between the three around a direction, with the delay and " \
+     "the rest averaged apart (default: triangle)", \
+     GC_WORDS_INTERPOLATE}, \
+    {"by-distance", '\0', POPT_ARG_NONE, &(o).by_distance, 0, \
+     "of a SOFA file: gain of the measured DISTANCE divided by that of the direction, 1/r", NULL}, \
+    {"decode", '\0', POPT_ARG_STRING, &(o).decode, 0, \
+     "of a SOFA file: fit ambisonics of order N above N x 624 Hz to the responses (ls), to them without their differences in " \
+     "delay (aligned), or to their magnitudes (default: magls)", \
+     GC_WORDS_DECODE}, \
+    {"diffuse-eq", '\0', POPT_ARG_NONE, &(o).diffuse_eq, 0, \
+     "of a SOFA file: give decoded ambisonics the energy of the responses over all directions at every frequency", NULL}, \
     {"ir-start", '\0', POPT_ARG_DOUBLE, &(o).start, GC_RANGE_TIME, "skip the first SECONDS of IR", "SECONDS"}, \
     {"ir-length", '\0', POPT_ARG_DOUBLE, &(o).length, GC_RANGE_TIME, "use only SECONDS of IR (default: all)", "SECONDS"}, \
     {"trim", '\0', POPT_ARG_DOUBLE, &(o).trim, GC_RANGE_TRIM, \
@@ -61,6 +75,9 @@ typedef struct gc_response_options {
 
 /* Returns the index of a layout that was given, or of stereo, in GC_WORDS_LAYOUT; -1 after a message. */
 int gc_response_layout(const char *layout);
+
+/* Returns the interpolation that was given, AUTO without; -1 after a message. */
+int gc_response_interpolate(const char *interpolate);
 
 /* Checks the options and fills in *preparation, which points into the options. @return GC_EXIT_DONE, or GC_EXIT_USAGE
  * after a message */

@@ -24,6 +24,7 @@ static gpuconv_status load_response(const gc_player *p, int response, gpuconv_ir
     if (gc_is_sofa(p->config.responses[response])) {
         plain.direction = p->config.direction;
         plain.speakers = p->config.speakers;
+        plain.interpolate = p->config.interpolate;
     }
     gpuconv_status status = gpuconv_ir_prepare(p->config.responses[response], &plain, p->inputs, p->rate, ir, error);
     return status || !p->widened ? status : gc_player_widen(ir, error);
@@ -331,7 +332,8 @@ void gc_player_free(gc_player *p) {
     gc_frame_ring_free(&p->recorded);
     free(p->scratch);
     gc_follow_free(p->follow);
-    gc_sofa_free(p->sofa);
+    gc_decoder_free(p->decoder);
+    gpuconv_sofa_free(p->sofa);
     free(p->history);
     free(p);
 }

@@ -39,6 +39,7 @@ typedef struct gc_player_config {
     double crossfade;                 /* seconds, between responses */
     gpuconv_layout layout;            /* of the responses' channels */
     const char *direction, *speakers; /* of a SOFA file, as in gpuconv_preparation; NULL: none */
+    gpuconv_interpolate interpolate;  /* likewise */
     const char *follow;               /* orientation of the head for a SOFA file (follow.h); NULL: it does not turn */
     const volatile int *cancel;       /* cancels waiting for a pipe; NULL: none */
 } gc_player_config;

@@ -8,6 +8,7 @@
 #include "frame_ring.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/dsp/resampler.h"
+#include "libgpuconv/ir/ambisonic.h"
 #include "player.h"
 
 #include <pthread.h>
@@ -24,8 +25,9 @@ struct gc_player {
     gc_writer *writer;       /* NULL: no recording */
     gc_resampler *resampler; /* from the file's rate to the device's; NULL: the rates are equal */
     gpuconv_realtime *realtime;
-    gc_follow *follow; /* NULL: the head does not turn */
-    gc_sofa *sofa;     /* the responses of the turning head */
+    gc_follow *follow;   /* NULL: the head does not turn */
+    gpuconv_sofa *sofa;  /* the responses of the turning head */
+    gc_decoder *decoder; /* of ambisonics, which that head hears; NULL: it hears directions */
     int inputs, outputs;
     bool widened;           /* a response of one channel is played to two outputs */
     double rate, file_rate; /* Hz; rate: of the device */
@@ -46,8 +48,7 @@ struct gc_player {
 
     /* Used by the control functions only. */
     gc_orientation head;
-    int measurement[GC_PLAYER_CHANNELS]; /* that each channel gets for this orientation */
-    char applied[400];                   /* what was done to the selected response */
+    char applied[400]; /* what was done to the selected response */
 
     /* Playback. */
     _Atomic int response;

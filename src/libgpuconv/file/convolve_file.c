@@ -2,6 +2,7 @@
  * progress. */
 #include "early_start.h"
 #include "job.h"
+#include "job_notes.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
@@ -9,16 +10,15 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/sized_struct.h"
-#include "libgpuconv/core/visible.h"
 #include "libgpuconv/engine/plan.h"
 #include "libgpuconv/ir/prepare.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
+#include "move_file.h"
 #include "transfer.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,65 +38,22 @@ typedef struct task {
     gc_transfer transfer;
 } task;
 
-/* Sends a line of text to the job's callback. */
-static void note(const gpuconv_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void note(const gpuconv_job *job, const char *format, ...) {
-    if (!job->note)
-        return;
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    gc_visible_print(text, sizeof text, format, args);
-    va_end(args);
-    job->note(job->context, text);
-}
-
-/* Sends a note about clipped samples, with the gain that avoids them. The gain is rounded down to 0.1 dB and keeps the
- * peak one quantisation step below full scale, because full scale itself clips and samples are rounded. The margin is
- * at least 1e-6, which covers the rounding of the floats. */
-static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_stream_stats *stats) {
-    if (stats->overs.clipped == 0)
-        return;
-    double peak = (double)stats->overs.peak, full = 1 - fmax(ldexp(1, 1 - out.bits), 1e-6);
-    double gain = floor(10 * (job->gain - 20 * log10(peak / full))) / 10;
-    long long count = (long long)stats->overs.clipped;
-    const char *plural = count == 1 ? "" : "s";
-    if (peak <= full)
-        note(job, "%s: %lld sample%s not a number (NaN), written as silence", job->output, count, plural);
-    else if (gc_is_gain(gain))
-        note(job, "%s: %lld sample%s clipped; --gain %.1f would avoid it", job->output, count, plural, gain);
-    else
-        note(job, "%s: %lld sample%s clipped", job->output, count, plural);
-}
-
-static void note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
-    int64_t first, count = gc_reader_nonfinite(reader, &first);
-    if (count == 1)
-        note(job, "%s: 1 sample is not finite (NaN or infinity) and was taken as silence; it is at frame %lld",
-             job->input, (long long)first);
-    else if (count > 1)
-        note(job,
-             "%s: %lld samples are not finite (NaN or infinity) and were taken as silence; the first is at frame %lld",
-             job->input, (long long)count, (long long)first);
-}
-
 /* Sends notes about the response, the plan and the output. Called after the output was opened, so that a job that fails
  * earlier gives only its error. */
 static void note_choices(const task *t) {
     const gpuconv_job *job = t->job;
     const char *history = gpuconv_ir_history(t->shaped), *writing = gc_writer_note(t->transfer.writer);
     if (*history)
-        note(job, "%s: %s", job->response, history);
+        gc_note(job, "%s: %s", job->response, history);
     if (t->peak == 0)
-        note(job, "%s: the response is silent", job->response);
+        gc_note(job, "%s: the response is silent", job->response);
     else if (t->silence >= noted_silence && gpuconv_ir_lead(t->shaped) == 0 && !(job->preparation->predelay > 0))
-        note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
-             job->response, t->silence * 1e3);
+        gc_note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
+                job->response, t->silence * 1e3);
     if (*gpuconv_plan_note(t->plan))
-        note(job, "%s", gpuconv_plan_note(t->plan));
+        gc_note(job, "%s", gpuconv_plan_note(t->plan));
     if (*writing)
-        note(job, "%s: %s", job->output, writing);
+        gc_note(job, "%s: %s", job->output, writing);
 }
 
 /* Prepares the response. *shaped gets it without gain and mix, *ir with them and with the gain of the job. Returns the
@@ -104,8 +61,8 @@ static void note_choices(const task *t) {
 static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, gpuconv_ir **shaped, gpuconv_ir **ir,
                               gpuconv_error *error) {
     const gpuconv_preparation *p = job->preparation;
-    gpuconv_status status =
-        gc_ir_prepare_shape(job->response, GC_INPUT_REGULAR_OR_FD, p, in->channels, in->rate, shaped, error);
+    gpuconv_status status = gc_ir_prepare_shape(&(gc_response_source){job->response, GC_INPUT_REGULAR_OR_FD, NULL}, p,
+                                                in->channels, in->rate, shaped, error);
     if (status)
         return status;
     gpuconv_ir *mixed = NULL;
@@ -213,8 +170,8 @@ static void report_result(const task *t, double setup, gpuconv_report *report) {
                                            .stats = &stats,
                                            .setup = setup,
                                            .wall = gc_now() - t->begin});
-    note_not_finite(t->job, t->transfer.reader);
-    note_overs(t->job, gc_writer_pcm(t->transfer.writer), &stats);
+    gc_note_not_finite(t->job, t->transfer.reader);
+    gc_note_overs(t->job, gc_writer_pcm(t->transfer.writer), &stats.overs);
 }
 
 /* Runs the comparison and the drawing that the job asks for. The output is complete. */
@@ -279,7 +236,8 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
     gpuconv_status status = gc_reader_open(job->input, &wish, &t.transfer.reader, error);
     if (status)
         return status;
-    status = convolve(&t, config, report, error);
+    status =
+        job->path ? gc_move_file(job, config, t.transfer.reader, report, error) : convolve(&t, config, report, error);
     gc_reader_free(t.transfer.reader);
     return status;
 }
@@ -307,7 +265,7 @@ static gpuconv_status run_job(const gpuconv_job *job, const gpuconv_config *conf
         status = attempt(job, config, report, true, error);
     if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !in_stream && !out_stream) {
         /* The GPU failed during the job. The output has not appeared yet, so the CPU starts again. */
-        note(job, "starting again on the CPU: %s", error->message);
+        gc_note(job, "starting again on the CPU: %s", error->message);
         gpuconv_config cpu = *config;
         cpu.backend = GPUCONV_BACKEND_CPU;
         status = attempt(job, &cpu, report, false, error);

@@ -20,6 +20,9 @@ typedef struct gc_job_result {
 /* Adds the result to the report, which may be NULL. */
 void gc_report_job(gpuconv_report *report, const gc_job_result *result);
 
+/* Adds the files and times of a job whose sources move, which has no plan and no response of its own. */
+void gc_report_move(gpuconv_report *report, const gc_job_result *result);
+
 /* Draws the job's input, its output and the prepared response into the file job->plot. Fails with ARGUMENT, UNSUPPORTED
  * (no gnuplot), FILE, MEMORY or CANCELLED. */
 gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error);

@@ -82,3 +82,8 @@ void gc_report_job(gpuconv_report *report, const gc_job_result *result) {
     report_times(report, result);
     report_timeline(report, result->stats);
 }
+
+void gc_report_move(gpuconv_report *report, const gc_job_result *result) {
+    report_files(report, result);
+    report_times(report, result);
+}

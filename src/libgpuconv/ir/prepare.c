@@ -29,16 +29,28 @@ bool gc_is_matrix(const char *path) {
     return dot && (gc_same_word(dot, ".conf") || gc_same_word(dot, ".txt") || gc_same_word(dot, ".matrix"));
 }
 
+/* Makes the responses of an open set for an input. */
+static gpuconv_status make_spatial(const gpuconv_sofa *sofa, const gpuconv_preparation *p, int inputs, gpuconv_ir **ir,
+                                   gpuconv_error *error) {
+    const gc_scene scene = {.direction = p->direction,
+                            .layout = p->speakers,
+                            .head = {p->yaw, p->pitch, p->roll},
+                            .interpolate = p->interpolate,
+                            .by_distance = p->by_distance,
+                            .decode = p->decode,
+                            .diffuse_eq = p->diffuse_eq};
+    return gc_spatial_make(sofa, &scene, inputs, ir, error);
+}
+
 /* Reads the responses of a SOFA file for an input. */
 static gpuconv_status load_sofa(const char *path, const gpuconv_preparation *p, int inputs, gpuconv_ir **ir,
                                 gpuconv_error *error) {
-    const gc_scene scene = {p->direction, p->speakers, {p->yaw, p->pitch, p->roll}};
-    gc_sofa *sofa;
-    gpuconv_status status = gc_sofa_load(path, &sofa, error);
+    gpuconv_sofa *sofa;
+    gpuconv_status status = gc_sofa_load(path, p->interpolate, &sofa, error);
     if (status)
         return status;
-    status = gc_spatial_make(sofa, path, &scene, inputs, ir, error);
-    gc_sofa_free(sofa);
+    status = make_spatial(sofa, p, inputs, ir, error);
+    gpuconv_sofa_free(sofa);
     return status;
 }
 
@@ -175,6 +187,10 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
     if (!(fabs(p->yaw) <= 360 && fabs(p->pitch) <= 360 && fabs(p->roll) <= 360))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "yaw, pitch and roll are -360 to 360 degrees, not %g, %g and %g",
                        p->yaw, p->pitch, p->roll);
+    if (p->interpolate < GPUCONV_INTERPOLATE_AUTO || p->interpolate > GPUCONV_INTERPOLATE_TRIANGLE)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown interpolation %d", (int)p->interpolate);
+    if (p->decode < GPUCONV_DECODE_AUTO || p->decode > GPUCONV_DECODE_MAGLS)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown decoding %d", (int)p->decode);
     if (p->series_count < 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the number of responses in series is 0 or more, not %d",
                        p->series_count);
@@ -186,13 +202,12 @@ gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error 
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_ir_prepare_shape(const char *path, gc_input_kind kind, const gpuconv_preparation *p, int inputs,
-                                   double rate, gpuconv_ir **ir, gpuconv_error *error) {
-    gpuconv_error inner = {0};
-    gpuconv_ir *current = NULL, *next;
-    *ir = NULL;
+/* Checks what a preparation and a file need of each other. Returns ARGUMENT. */
+static gpuconv_status check_source(const gc_response_source *from, const gpuconv_preparation *p, int inputs,
+                                   double rate, gpuconv_error *error) {
+    const char *path = from->path;
     gpuconv_status status = gc_preparation_check(p, error);
-    if (!status && (p->direction || p->speakers) && !gc_is_sofa(path))
+    if (!status && (p->direction || p->speakers) && !from->set && !gc_is_sofa(path))
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                     "%s: is no SOFA file; a direction or a layout chooses among the responses of a .sofa file", path);
@@ -202,14 +217,24 @@ gpuconv_status gc_ir_prepare_shape(const char *path, gc_input_kind kind, const g
     if (!status && (inputs < 1 || inputs > GC_MAX_CHANNELS))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: an input has 1 to %d channels, not %d", path,
                          GC_MAX_CHANNELS, inputs);
+    return status;
+}
+
+gpuconv_status gc_ir_prepare_shape(const gc_response_source *from, const gpuconv_preparation *p, int inputs,
+                                   double rate, gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_error inner = {0};
+    gpuconv_ir *current = NULL, *next;
+    *ir = NULL;
+    gpuconv_status status = check_source(from, p, inputs, rate, error);
     if (!status)
-        status = load(path, kind, p, inputs, rate, false, &current, error);
+        status = from->set ? make_spatial(from->set, p, inputs, &current, error)
+                           : load(from->path, from->kind, p, inputs, rate, false, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
         next = NULL;
         status = apply_step((step)s, current, &state, &next, &inner);
         if (status)
-            gc_fail(error, status, "%s: %s", path, inner.message);
+            gc_fail(error, status, "%s: %s", from->path, inner.message);
         if (next) {
             gpuconv_ir_free(current);
             current = next;
@@ -245,19 +270,32 @@ gpuconv_status gc_ir_apply_levels(const gpuconv_ir *ir, const gpuconv_preparatio
     return status;
 }
 
-gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
-                                  gpuconv_ir **ir, gpuconv_error *error) {
+/* Prepares a response whole. */
+static gpuconv_status prepare(const gc_response_source *from, const gpuconv_preparation *p, int inputs, double rate,
+                              gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_ir *shaped;
     gpuconv_preparation read;
-    if (!gc_begin(ir, path, __func__, error))
-        return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = gc_preparation_read(p, &read, error);
     if (!status)
-        status = gc_ir_prepare_shape(path, GC_INPUT_REGULAR, &read, inputs, rate, &shaped, error);
+        status = gc_ir_prepare_shape(from, &read, inputs, rate, &shaped, error);
     if (status)
         return status;
     status = gc_ir_apply_levels(shaped, &read, ir, &inner);
     gpuconv_ir_free(shaped);
-    return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
+    return status ? gc_fail(error, status, "%s: %s", from->path, inner.message) : GPUCONV_OK;
+}
+
+gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p, int inputs, double rate,
+                                  gpuconv_ir **ir, gpuconv_error *error) {
+    if (!gc_begin(ir, path, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    return prepare(&(gc_response_source){path, GC_INPUT_REGULAR, NULL}, p, inputs, rate, ir, error);
+}
+
+gpuconv_status gpuconv_sofa_prepare(const gpuconv_sofa *set, const gpuconv_preparation *p, int inputs, gpuconv_ir **ir,
+                                    gpuconv_error *error) {
+    if (!gc_begin(ir, set, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    return prepare(&(gc_response_source){set->name, GC_INPUT_REGULAR, set}, p, inputs, set->responses->rate, ir, error);
 }

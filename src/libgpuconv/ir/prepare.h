@@ -5,10 +5,16 @@
 #include "gpuconv.h"
 #include "libgpuconv/audio/file.h"
 
-/* Does what gpuconv_ir_prepare does without the last steps: gain, wet and dry are checked and not applied. `kind`: the
- * kinds of files that `path` may be; all others that are named are regular files. */
-gpuconv_status gc_ir_prepare_shape(const char *path, gc_input_kind kind, const gpuconv_preparation *preparation,
-                                   int inputs, double rate, gpuconv_ir **ir, gpuconv_error *error);
+/* Where a response comes from. */
+typedef struct gc_response_source {
+    const char *path;
+    gc_input_kind kind;      /* the kinds of files that `path` may be; all others that are named are regular files */
+    const gpuconv_sofa *set; /* the open set of that path; NULL: the file is read */
+} gc_response_source;
+
+/* Does what gpuconv_ir_prepare does without the last steps: gain, wet and dry are checked and not applied. */
+gpuconv_status gc_ir_prepare_shape(const gc_response_source *from, const gpuconv_preparation *preparation, int inputs,
+                                   double rate, gpuconv_ir **ir, gpuconv_error *error);
 
 /* Applies gain, wet and dry to a routed response. *result is a reference to `ir` if they change nothing. Returns
  * ARGUMENT, MEMORY. */

@@ -1,34 +1,56 @@
-/* The set of measured responses: memory and search. */
+/* The set of measured responses: memory, the division of its measurements by distance, and search. */
 #include "sofa.h"
 
+#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-gc_sofa *gc_sofa_blank(int measurements, int receivers, int64_t frames) {
-    int64_t responses = (int64_t)measurements * receivers, taps;
-    gc_sofa *s = gc_calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    *s = (gc_sofa){.frames = frames, .measurements = measurements, .receivers = receivers};
-    s->position = gc_calloc(measurements, 3 * (int64_t)sizeof *s->position);
-    if (!__builtin_mul_overflow(responses, frames, &taps))
-        s->taps = gc_calloc(taps, sizeof *s->taps);
-    if (!s->position || !s->taps) {
-        gc_sofa_free(s);
+/* Measurements that a shell has at least: sets with fewer at a distance are one shell of all distances. */
+enum { LEAST_OF_SHELL = 12 };
+
+/* Ratio of successive distances from which on a shell begins. */
+static const double next_shell = 1.03;
+
+gpuconv_sofa *gc_sofa_new(gpuconv_ir *responses, int measurements, int receivers) {
+    const int64_t count = (int64_t)measurements * receivers;
+    gpuconv_sofa *s = responses ? gc_calloc(1, sizeof *s) : NULL;
+    if (!s) {
+        gpuconv_ir_free(responses);
         return NULL;
     }
+    s->responses = responses;
+    s->measurements = measurements;
+    s->receivers = receivers;
+    s->position = gc_calloc(measurements, 3 * (int64_t)sizeof *s->position);
+    s->delay = gc_calloc(count, sizeof *s->delay);
+    s->onset = gc_calloc(count, sizeof *s->onset);
+    if (!s->position || !s->delay || !s->onset) {
+        gpuconv_sofa_free(s);
+        return NULL;
+    }
+    for (int64_t i = 0; i < count; i++)
+        atomic_init(&s->onset[i], NAN);
     return s;
 }
 
-void gc_sofa_free(gc_sofa *s) {
+void gpuconv_sofa_free(gpuconv_sofa *s) {
     if (!s)
         return;
+    for (int i = 0; i < s->shells; i++) {
+        gc_direction_tree_free(s->shell[i].tree);
+        gc_sphere_mesh_free(s->shell[i].mesh);
+    }
+    gpuconv_ir_free(s->responses);
+    free(s->name);
+    free(s->shell);
     free(s->position);
-    free(s->taps);
+    free(s->delay);
+    free(s->onset);
     free(s);
 }
 
@@ -37,29 +59,147 @@ bool gc_is_sofa(const char *path) {
     return dot && gc_same_word(dot, ".sofa");
 }
 
+/* ---- Shells ------------------------------------------------------------------------------------------------------ */
+
+/* A measurement and its distance, for sorting. */
+typedef struct place {
+    double distance;
+    int measurement;
+} place;
+
+static int compare_places(const void *a, const void *b) {
+    const place *one = a, *other = b;
+    if (one->distance != other->distance)
+        return one->distance < other->distance ? -1 : 1;
+    return one->measurement - other->measurement;
+}
+
+/* Returns the end of the shell that begins at `begin` in the sorted places. */
+static int end_of_shell(const place *places, int begin, int count) {
+    int end = begin + 1;
+    while (end < count && places[end].distance <= next_shell * places[end - 1].distance)
+        end++;
+    return end;
+}
+
+/* Returns the number of shells; 1 if one of several would have too few measurements. */
+static int count_shells(const place *places, int count) {
+    int shells = 0;
+    for (int begin = 0, end; begin < count; begin = end, shells++) {
+        end = end_of_shell(places, begin, count);
+        if (end - begin < LEAST_OF_SHELL)
+            return 1;
+    }
+    return shells;
+}
+
+/* Fills a shell with sorted places. `index` has room for them. Returns false without memory. */
+static bool fill_shell(const gpuconv_sofa *s, const place *places, int count, int *index, gc_shell *shell) {
+    for (int i = 0; i < count; i++) {
+        index[i] = places[i].measurement;
+        shell->distance += places[i].distance / count;
+    }
+    shell->tree = gc_direction_tree_new(s->position, index, count);
+    return shell->tree;
+}
+
+/* Sorts the measurements by distance. Returns NULL without memory. */
+static place *sort_places(const gpuconv_sofa *s) {
+    place *places = gc_calloc(s->measurements, sizeof *places);
+    for (int m = 0; places && m < s->measurements; m++) {
+        double unit[3];
+        places[m] = (place){gc_unit_vector(s->position + 3 * (int64_t)m, unit), m};
+    }
+    if (places)
+        qsort(places, (size_t)s->measurements, sizeof *places, compare_places);
+    return places;
+}
+
+gpuconv_status gc_sofa_make_shells(gpuconv_sofa *s, gpuconv_error *error) {
+    place *places = sort_places(s);
+    int *index = gc_calloc(s->measurements, sizeof *index);
+    const int shells = places ? count_shells(places, s->measurements) : 1;
+    s->shell = gc_calloc(shells, sizeof *s->shell);
+    bool ok = places && index && s->shell;
+    for (int begin = 0, end; ok && s->shells < shells; begin = end) {
+        end = shells == 1 ? s->measurements : end_of_shell(places, begin, s->measurements);
+        ok = fill_shell(s, places + begin, end - begin, index, &s->shell[s->shells++]);
+    }
+    free(places);
+    free(index);
+    return ok ? GPUCONV_OK : gc_fail_memory(error, "the directions");
+}
+
+gpuconv_status gc_sofa_make_meshes(gpuconv_sofa *s, gpuconv_interpolate how, gpuconv_error *error) {
+    gpuconv_error inner = {0};
+    for (int i = 0; i < s->shells; i++) {
+        gpuconv_status status = gc_sphere_mesh_new(s->shell[i].tree, &s->shell[i].mesh, &inner);
+        if (status && (how == GPUCONV_INTERPOLATE_TRIANGLE || status == GPUCONV_ERROR_MEMORY))
+            return gc_fail(error, status, "%s: %s", s->name, inner.message);
+    }
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_sofa_choose(const gpuconv_sofa *s, gpuconv_interpolate *how, gpuconv_error *error) {
+    bool meshes = true;
+    for (int i = 0; i < s->shells; i++)
+        meshes = meshes && s->shell[i].mesh;
+    if (*how == GPUCONV_INTERPOLATE_AUTO)
+        *how = meshes ? GPUCONV_INTERPOLATE_TRIANGLE : GPUCONV_INTERPOLATE_NEAREST;
+    if (*how == GPUCONV_INTERPOLATE_NEAREST || (*how == GPUCONV_INTERPOLATE_TRIANGLE && meshes))
+        return GPUCONV_OK;
+    if (*how == GPUCONV_INTERPOLATE_TRIANGLE)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s: its directions were not divided into triangles", s->name);
+    return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown interpolation %d", (int)*how);
+}
+
+/* ---- Search ------------------------------------------------------------------------------------------------------ */
+
 static double length_of(const double v[3]) {
     return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
 }
 
-/* Returns the angle between two vectors in radians, exact also for small angles: of the cross and the dot product. */
-static double angle_between(const double a[3], const double b[3]) {
-    const double cross[3] = {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-    return atan2(length_of(cross), a[0] * b[0] + a[1] * b[1] + a[2] * b[2]);
+/* Returns the shell whose distance is nearest to the length of a vector. */
+static const gc_shell *find_shell(const gpuconv_sofa *s, const double at[3]) {
+    const double wanted = length_of(at);
+    const gc_shell *best = &s->shell[0];
+    for (int i = 1; i < s->shells; i++)
+        if (fabs(s->shell[i].distance - wanted) < fabs(best->distance - wanted))
+            best = &s->shell[i];
+    return best;
 }
 
-int gc_sofa_nearest(const gc_sofa *s, const double at[3], double *degrees) {
-    const double same = 1e-6, pi = 3.14159265358979323846, wanted = length_of(at);
-    double least = HUGE_VAL, off = HUGE_VAL;
-    int best = 0;
-    for (int m = 0; m < s->measurements; m++) {
-        const double *p = s->position + 3 * (int64_t)m;
-        const double angle = angle_between(p, at), farther = fabs(length_of(p) - wanted);
-        if (angle < least - same || (angle < least + same && farther < off)) {
-            least = fmin(angle, least);
-            off = farther;
-            best = m;
+int gc_sofa_nearest(const gpuconv_sofa *s, const double at[3], double *degrees) {
+    double angle;
+    const int measurement = gc_direction_tree_nearest(find_shell(s, at)->tree, at, &angle);
+    *degrees = angle * 180 / 3.14159265358979323846;
+    return measurement;
+}
+
+/* Puts the corner of the largest weight first. */
+static void order_corners(gc_blend *b) {
+    for (int k = 1; k < 3; k++)
+        if (b->weight[k] > b->weight[0]) {
+            const double weight = b->weight[0];
+            const int measurement = b->measurement[0];
+            b->weight[0] = b->weight[k];
+            b->measurement[0] = b->measurement[k];
+            b->weight[k] = weight;
+            b->measurement[k] = measurement;
         }
+}
+
+void gc_sofa_blend(const gpuconv_sofa *s, const double at[3], gpuconv_interpolate how, bool by_distance, gc_blend *b) {
+    const double same = 1e-4; /* degrees */
+    const gc_shell *shell = find_shell(s, at);
+    const int nearest = gc_sofa_nearest(s, at, &b->degrees);
+    if (how == GPUCONV_INTERPOLATE_NEAREST || b->degrees < same ||
+        !gc_sphere_mesh_find(shell->mesh, at, nearest, b->measurement, b->weight)) {
+        *b = (gc_blend){.measurement = {nearest, nearest, nearest}, .weight = {1, 0, 0}, .degrees = b->degrees};
     }
-    *degrees = least * 180 / pi;
-    return best;
+    order_corners(b);
+    double distance = 0;
+    for (int k = 0; k < 3; k++)
+        distance += b->weight[k] * length_of(s->position + 3 * (int64_t)b->measurement[k]);
+    b->gain = by_distance ? distance / length_of(at) : 1;
 }

@@ -1,7 +1,6 @@
 /*
  * Reading of SOFA files: the data sets that AES69 names, from an HDF5 file. The responses are taken as they are
- * measured, without normalisation. A delay of the file is applied to its response: whole frames by shifting, fractions
- * by a windowed sine cardinal of 2 x HALF_SINC taps.
+ * measured, without normalisation, and their delays beside them.
  */
 #include "sofa.h"
 
@@ -17,11 +16,8 @@
 #include <string.h>
 
 enum {
-    HALF_SINC = 32,
     MAX_DELAY = 1 << 20, /* frames */
-    MAX_MEASUREMENTS = 1 << 20,
-    MAX_GROWTH = 64,    /* of responses by their delays, if all together become longer than */
-    MAX_GROWN = 1 << 26 /* frames: 256 MiB */
+    MAX_MEASUREMENTS = 1 << 20
 };
 
 static const double pi = 3.14159265358979323846;
@@ -160,22 +156,6 @@ static double delay_of(const contents *c, int64_t measurement, int64_t receiver)
     return (double)d->value[d->count == c->receivers ? receiver : measurement * c->receivers + receiver];
 }
 
-/* Adds a response at a delay to `to`, whose frame `lead` is time zero. */
-static void add_delayed(const float *taps, int64_t frames, double delay, int64_t lead, float *to) {
-    const int64_t whole = (int64_t)floor(delay);
-    const double part = delay - (double)whole;
-    if (part == 0) {
-        memcpy(to + lead + whole, taps, (size_t)frames * sizeof *to);
-        return;
-    }
-    for (int k = 1 - HALF_SINC; k <= HALF_SINC; k++) {
-        const double x = k - part, window = 0.42 + 0.5 * cos(pi * x / HALF_SINC) + 0.08 * cos(2 * pi * x / HALF_SINC);
-        const double gain = sin(pi * x) / (pi * x) * (fabs(x) < HALF_SINC ? window : 0);
-        for (int64_t i = 0; i < frames; i++)
-            to[lead + whole + k + i] += (float)(gain * (double)taps[i]);
-    }
-}
-
 /* Converts a source position to x, y, z. */
 static void place(const contents *c, int64_t measurement, double to[3]) {
     const float *from = c->position.value + (c->position.count == 3 ? 0 : 3 * measurement);
@@ -192,50 +172,42 @@ static void place(const contents *c, int64_t measurement, double to[3]) {
     to[2] = radius * sin(elevation);
 }
 
-/* Copies positions and responses. Returns MEMORY, CANCELLED. */
-static gpuconv_status convert(const contents *c, const gc_hdf5_text *texts, gc_sofa **sofa) {
-    double longest = 0;
-    bool fractions = false;
-    for (int64_t i = 0; i < c->delay.count; i++) {
-        const double delay = (double)c->delay.value[i];
-        longest = fmax(longest, delay);
-        fractions = fractions || delay != floor(delay);
-    }
-    const int64_t lead = fractions ? HALF_SINC : 0;
-    const int64_t frames = c->taps + (int64_t)ceil(longest) + 2 * lead;
-    const int64_t responses = c->measurements * c->receivers;
-    if (frames > MAX_GROWTH * c->taps && responses * frames > MAX_GROWN)
-        return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
-                       "%s: a delay of %g frames is too long for %lld responses of %lld", c->path, longest,
-                       (long long)responses, (long long)c->taps);
-    gpuconv_status fits = gc_ir_check_memory(responses, (double)frames, 0, c->error);
-    if (fits)
-        return fits;
-    gc_sofa *s = gc_sofa_blank((int)c->measurements, (int)c->receivers, frames);
-    if (!s)
-        return gc_fail_memory(c->error, c->path);
-    s->rate = (double)c->rate.value[0];
-    s->lead = lead;
-    s->longest_delay = longest;
-    (void)snprintf(s->conventions, sizeof s->conventions, "%s", texts[SOFA_CONVENTIONS].value);
-    (void)snprintf(s->title, sizeof s->title, "%s", texts[TITLE].value);
-    (void)snprintf(s->listener, sizeof s->listener, "%s", texts[LISTENER].value);
+/* Fills in the positions and delays of a set. */
+static void fill(const contents *c, gpuconv_sofa *s) {
     for (int64_t m = 0; m < c->measurements; m++) {
         place(c, m, s->position + 3 * m);
         for (int64_t r = 0; r < c->receivers; r++) {
-            if (gc_cancelled()) {
-                gc_sofa_free(s);
-                return gc_fail_cancelled(c->error, c->path);
-            }
-            add_delayed(c->ir.value + (m * c->receivers + r) * c->taps, c->taps, delay_of(c, m, r), lead,
-                        s->taps + (m * c->receivers + r) * frames);
+            const double delay = delay_of(c, m, r);
+            s->delay[m * c->receivers + r] = delay;
+            s->longest_delay = fmax(s->longest_delay, delay);
+            s->fractions = s->fractions || delay != floor(delay);
         }
     }
-    *sofa = s;
-    return GPUCONV_OK;
 }
 
-gpuconv_status gc_sofa_load(const char *path, gc_sofa **sofa, gpuconv_error *error) {
+/* Makes the set, which takes the responses over. Returns FORMAT, MEMORY. */
+static gpuconv_status convert(contents *c, const gc_hdf5_text *texts, gpuconv_sofa **sofa) {
+    const int64_t responses = c->measurements * c->receivers;
+    float *taps = c->ir.value;
+    c->ir.value = NULL;
+    gpuconv_sofa *s = gc_sofa_new(gc_ir_own(taps, (int)responses, c->taps, (double)c->rate.value[0]),
+                                  (int)c->measurements, (int)c->receivers);
+    if (!s)
+        return gc_fail_memory(c->error, c->path);
+    (void)snprintf(s->conventions, sizeof s->conventions, "%s", texts[SOFA_CONVENTIONS].value);
+    (void)snprintf(s->title, sizeof s->title, "%s", texts[TITLE].value);
+    (void)snprintf(s->listener, sizeof s->listener, "%s", texts[LISTENER].value);
+    fill(c, s);
+    s->name = strdup(c->path);
+    gpuconv_status status = s->name ? gc_sofa_make_shells(s, c->error) : gc_fail_memory(c->error, c->path);
+    if (status)
+        gpuconv_sofa_free(s);
+    else
+        *sofa = s;
+    return status;
+}
+
+gpuconv_status gc_sofa_load(const char *path, gpuconv_interpolate how, gpuconv_sofa **sofa, gpuconv_error *error) {
     gc_hdf5_text texts[TEXTS] = {[CONVENTIONS] = {.name = "Conventions"},
                                  [SOFA_CONVENTIONS] = {.name = "SOFAConventions"},
                                  [DATA_TYPE] = {.name = "DataType"},
@@ -254,5 +226,11 @@ gpuconv_status gc_sofa_load(const char *path, gc_sofa **sofa, gpuconv_error *err
     free(c.position.value);
     free(c.delay.value);
     free(c.rate.value);
+    if (!status && how != GPUCONV_INTERPOLATE_NEAREST)
+        status = gc_sofa_make_meshes(*sofa, how, error);
+    if (status) {
+        gpuconv_sofa_free(*sofa);
+        *sofa = NULL;
+    }
     return status;
 }

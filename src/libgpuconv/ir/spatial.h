@@ -14,24 +14,19 @@ typedef struct gc_scene {
     const char *direction; /* of a single channel: AZIMUTH,ELEVATION[,DISTANCE]; NULL: not given */
     const char *layout;    /* a name or a file (directions.h), or "ambisonic"; NULL: not given */
     gc_orientation head;
+    gpuconv_interpolate interpolate;
+    bool by_distance;      /* a direction's gain is the measured distance divided by the wanted one */
+    gpuconv_decode decode; /* of ambisonics */
+    bool diffuse_eq;
+    bool moves; /* other responses of the same form will follow, for other orientations of the head */
 } gc_scene;
 
-/* Makes the routed response from `inputs` channels to the receivers of a set. `name` is the set's, for messages.
- * Returns ARGUMENT, FILE, FORMAT, TOPOLOGY, MEMORY, CANCELLED. */
-gpuconv_status gc_spatial_make(const gc_sofa *sofa, const char *name, const gc_scene *scene, int inputs,
-                               gpuconv_ir **ir, gpuconv_error *error);
+/* Returns whether the channels are those of ambisonics and no directions. */
+bool gc_spatial_is_ambisonic(const gc_scene *scene);
 
-/* Returns whether each channel is a direction of its own, which gets the nearest measurement: not so for ambisonics. */
-bool gc_spatial_has_directions(const gc_scene *scene);
-
-/* Writes the number of the measurement of every channel, for a scene that has directions. Returns as gc_spatial_make.
- */
-gpuconv_status gc_spatial_find(const gc_sofa *sofa, const char *name, const gc_scene *scene, int inputs,
-                               int *measurement, gpuconv_error *error);
-
-/* Makes the response from `inputs` channels that has the routes of one channel only: those of a measurement. Returns
- * MEMORY. */
-gpuconv_status gc_spatial_make_channel(const gc_sofa *sofa, int measurement, int channel, int inputs, gpuconv_ir **ir,
-                                       gpuconv_error *error);
+/* Makes the routed response from `inputs` channels to the receivers of a set. Returns ARGUMENT, FILE, FORMAT, TOPOLOGY,
+ * UNSUPPORTED (TRIANGLE without the meshes of the set), MEMORY, CANCELLED. */
+gpuconv_status gc_spatial_make(const gpuconv_sofa *sofa, const gc_scene *scene, int inputs, gpuconv_ir **ir,
+                               gpuconv_error *error);
 
 #endif

@@ -10,7 +10,7 @@
 #include <math.h>
 
 /* Reports the extent of the directions of a set, and their distances. */
-static void report_directions(const gc_sofa *s, gpuconv_report *report) {
+static void report_directions(const gpuconv_sofa *s, gpuconv_report *report) {
     const double degree = 180 / 3.14159265358979323846;
     double low = 90, high = -90, nearest = HUGE_VAL, farthest = 0;
     for (int m = 0; m < s->measurements; m++) {
@@ -31,7 +31,7 @@ static void report_directions(const gc_sofa *s, gpuconv_report *report) {
 
 /* Returns the widest gap: the largest angle from any direction of a dense spiral to the nearest measured one. Ends
  * early when the thread's flag is raised. */
-static double widest_gap(const gc_sofa *s) {
+static double widest_gap(const gpuconv_sofa *s) {
     enum { POINTS = 2000 };
     const double pi = 3.14159265358979323846;
     double widest = 0;
@@ -46,8 +46,8 @@ static double widest_gap(const gc_sofa *s) {
 }
 
 gpuconv_status gc_describe_sofa(const char *path, gpuconv_report *report, gpuconv_error *error) {
-    gc_sofa *s;
-    gpuconv_status status = gc_sofa_load(path, &s, error);
+    gpuconv_sofa *s;
+    gpuconv_status status = gc_sofa_load(path, GPUCONV_INTERPOLATE_NEAREST, &s, error);
     if (status)
         return status;
     char shown[256];
@@ -58,13 +58,14 @@ gpuconv_status gc_describe_sofa(const char *path, gpuconv_report *report, gpucon
         gc_report_text(report, "responses", "title", gc_visible(shown, sizeof shown, s->title));
     if (*s->listener)
         gc_report_text(report, "responses", "listener", gc_visible(shown, sizeof shown, s->listener));
-    gc_report_measure(report, "responses", "rate", s->rate, "Hz", 1, 0);
+    gc_report_measure(report, "responses", "rate", s->responses->rate, "Hz", 1, 0);
     gc_report_count(report, "responses", "receivers", s->receivers);
-    gc_report_measure(report, "responses", "length", (double)(s->frames - s->lead) / s->rate, "s", 1, 0);
-    gc_report_count(report, "responses", "frames", s->frames - 2 * s->lead - (int64_t)ceil(s->longest_delay));
-    gc_report_measure(report, "responses", "longest delay", 1e3 * s->longest_delay / s->rate, "ms", 1, 0);
+    gc_report_measure(report, "responses", "length",
+                      (double)(s->responses->frames + (int64_t)ceil(s->longest_delay)) / s->responses->rate, "s", 1, 0);
+    gc_report_count(report, "responses", "frames", s->responses->frames);
+    gc_report_measure(report, "responses", "longest delay", 1e3 * s->longest_delay / s->responses->rate, "ms", 1, 0);
     report_directions(s, report);
     gc_report_measure(report, "responses", "widest gap", widest_gap(s), "degrees", 1, 0);
-    gc_sofa_free(s);
+    gpuconv_sofa_free(s);
     return gc_cancelled() ? gc_fail_cancelled(error, path) : GPUCONV_OK;
 }

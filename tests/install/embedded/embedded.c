@@ -102,6 +102,7 @@ static void needs(const char *library, const char *package, char **words, gpucon
 int main(int argc, char **argv) {
     char file[4096], set[4096];
     gpuconv_error error = {GPUCONV_OK, ""};
+    gpuconv_status status;
     gpuconv_ir *mono = NULL, *ir = NULL, *made = NULL;
     gpuconv_report *report = NULL;
     const float *const channels[] = {taps};
@@ -130,7 +131,13 @@ int main(int argc, char **argv) {
     needs("libebur128", "libebur128-dev", words,
           gpuconv_ir_normalize(ir, GPUCONV_NORMALIZE_LOUDNESS, NULL, &made, &error), &error);
     gpuconv_ir_free(made);
-    needs("zlib", "zlib1g-dev", words, gpuconv_ir_prepare(set, &preparation, 1, 48000, &made, &error), &error);
+    status = gpuconv_ir_prepare(set, &preparation, 1, 48000, &made, &error);
+    needs("zlib", "zlib1g-dev", words, status, &error);
+    gpuconv_ir_free(made);
+    preparation.interpolate = GPUCONV_INTERPOLATE_TRIANGLE;
+    if (!status)
+        needs("libqhull", "libqhull-dev", words, gpuconv_ir_prepare(set, &preparation, 1, 48000, &made, &error),
+              &error);
     gpuconv_ir_free(made);
     strcpy(error.message, "jansson libjansson-dev"); /* the next function has no text */
     needs("jansson", "libjansson-dev", words, gpuconv_report_new(&report), &error);

@@ -1,0 +1,164 @@
+"""Sets of measured directions: SOFA files that are read once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Optional, Sequence
+
+import numpy as np
+
+from . import _core
+from ._host import thread_count
+from ._libraries import on_host
+from ._modes import choose, real, whole
+from ._response import INTERPOLATIONS, PATHS, ImpulseResponse, Path, Preparation, path_of, steps_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+def _to_xyz(directions: Any) -> np.ndarray:
+    """Returns positions (..., 3) to the front, to the left and up of azimuth, elevation and distance."""
+    at = np.asarray(directions, np.float64)
+    if at.ndim < 1 or at.shape[-1] not in (2, 3):
+        raise ValueError(f"directions of shape {at.shape}: use (..., 2) or (..., 3), azimuth, elevation, distance")
+    azimuth, elevation = np.radians(at[..., 0]), np.radians(at[..., 1])
+    distance = at[..., 2] if at.shape[-1] == 3 else np.ones(at.shape[:-1])
+    if not np.isfinite(at).all() or (np.abs(at[..., 1]) > 90).any() or not (distance > 0).all():
+        raise ValueError("directions: use finite azimuths, elevations of -90 to 90 degrees and distances above 0")
+    flat = np.cos(elevation)
+    around = np.stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(elevation)], -1)
+    return np.ascontiguousarray(distance[..., np.newaxis] * around)
+
+
+def _rows_of(path: Any, channels: int) -> Any:
+    """Returns the path of a pair (seconds, directions)."""
+    try:
+        seconds, directions = (np.asarray(part, np.float64) for part in path)
+    except (TypeError, ValueError):
+        raise TypeError("path: use the name of a file, or a pair (seconds, directions)") from None
+    if directions.ndim == 2 and channels == 1:
+        directions = directions[:, np.newaxis]
+    if directions.ndim != 3 or directions.shape[1] != channels or directions.shape[2] not in (2, 3) or seconds.shape != directions.shape[:1]:
+        raise ValueError(
+            f"path: times of shape {seconds.shape} and directions of shape {directions.shape} do not fit {channels} "
+            f"channel{'s' * (channels != 1)}; use (rows,) and (rows, {channels}, 3)"
+        )
+    if directions.shape[2] == 2:
+        directions = np.concatenate([directions, np.ones(directions.shape[:2] + (1,))], -1)
+    return _core.Path.make(np.ascontiguousarray(seconds), np.ascontiguousarray(directions))
+
+
+class SofaSet:
+    """An open SOFA file (AES69): responses from the directions of sources to the receivers (ears) of a listener.
+
+    SofaSet(path, rate=None): the file is read once; with `rate` its responses are resampled to it, once. Immutable: any
+    number of threads may use it at the same time. A direction is (azimuth, elevation) or (azimuth, elevation, distance):
+    degrees to the left and up, and metres (1 if not given). Of a set of several distances the nearest one is used.
+    """
+
+    __slots__ = ("_set", "_path")
+
+    def __init__(self, path: Path, rate: Optional[float] = None) -> None:
+        self._path = path_of("path", path)
+        self._set = _core.SofaSet(self._path, 0.0 if rate is None else real("rate", rate))
+
+    def __repr__(self) -> str:
+        return f"<gpuconv.SofaSet {self._path}: {len(self)} directions to {self.receivers} receivers at {self.rate:g} Hz>"
+
+    def __reduce__(self) -> Any:
+        return SofaSet, (self._path, self.rate)
+
+    def __len__(self) -> int:
+        """Number of measured directions."""
+        return int(self._set.directions)
+
+    @property
+    def receivers(self) -> int:
+        """Number of receivers: 2 for a pair of ears."""
+        return int(self._set.receivers)
+
+    @property
+    def rate(self) -> float:
+        """Frames per second."""
+        return float(self._set.rate)
+
+    @property
+    def frames(self) -> int:
+        """Length of the responses of responses()."""
+        return int(self._set.frames)
+
+    @property
+    def lead(self) -> int:
+        """Frames of these before time zero."""
+        return int(self._set.lead)
+
+    @property
+    def title(self) -> str:
+        """Title of the file, or ""."""
+        return str(self._set.title)
+
+    @property
+    def directions(self) -> np.ndarray:
+        """The measured directions, (directions, 3): azimuth in -180..180 and elevation in degrees, distance in metres."""
+        x, y, z = self._positions().T
+        flat = np.hypot(x, y)
+        return np.stack([np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, flat)), np.hypot(flat, z)], -1)
+
+    def _positions(self) -> np.ndarray:
+        at = np.empty((len(self), 3))
+        self._set.positions(at)
+        return at
+
+    def nearest(self, direction: Sequence[float]) -> tuple[int, float]:
+        """Returns the number of the measured direction nearest to one, and the angle between them in degrees."""
+        found, degrees = self._set.nearest(tuple(_to_xyz(direction).tolist()))
+        return int(found), float(degrees)
+
+    def responses(self, directions: Any, *, interpolate: str = "auto", by_distance: bool = False) -> np.ndarray:
+        """Returns the responses of directions, (..., 2) or (..., 3), as an array (..., receivers, frames).
+
+        interpolate: "triangle": between the three measured directions around one, delays and the rest apart; "nearest":
+            that of the nearest; "auto": triangle.
+        by_distance: the gain is the measured distance divided by that of the direction.
+        Each has the first `lead` frames before time zero. For time_varying(), give a direction for each hop.
+        """
+        at = _to_xyz(directions)
+        rows = at.reshape(-1, 3)
+        made = np.empty((len(rows) * self.receivers, self.frames), np.float32)
+        if len(rows):
+            self._set.respond(rows, choose("interpolate", interpolate, INTERPOLATIONS), bool(by_distance), made)
+        return made.reshape(at.shape[:-1] + (self.receivers, self.frames))
+
+    def move(
+        self,
+        x: Any,
+        path: Any,
+        *,
+        interval: float = 0.005,
+        interpolate: str = "auto",
+        by_distance: bool = False,
+        doppler: bool = False,
+        threads: Optional[int] = None,
+    ) -> np.ndarray:
+        """Moves the channels of x, (channels, frames) or (frames,), at the set's rate; returns (receivers, frames + tail).
+
+        path: a file with a line for each row, SECONDS and AZIMUTH, ELEVATION[, DISTANCE] for each channel; or a pair
+            (seconds, directions), (rows,) and (rows, channels, 2) or (rows, channels, 3), for one channel also (rows, 2) or
+            (rows, 3). Between two rows azimuth, elevation and distance are linear; azimuths of 0 and 720 make two turns.
+        interval: seconds after which the responses are exchanged. Meanwhile delays go in a straight line, and the rest of
+            the responses crosses over.
+        interpolate, by_distance: as in responses(). doppler: the sound needs distance / (343 m/s).
+        The same samples as `gpuconv IN SET OUT --path FILE`.
+        """
+        kept = np.ascontiguousarray(on_host("x", x))
+        kept = kept[np.newaxis] if kept.ndim == 1 else kept
+        if kept.ndim != 2 or 0 in kept.shape:
+            raise ValueError(f"x of shape {kept.shape}: use (channels, frames) or (frames,), with at least one frame")
+        how = (choose("interpolate", interpolate, INTERPOLATIONS), bool(by_distance), bool(doppler), thread_count(threads))
+        rows = _core.Path.load(path_of("path", path), len(kept)) if isinstance(path, PATHS) else _rows_of(path, len(kept))
+        made: np.ndarray = np.asarray(self._set.move(rows, kept, real("interval", interval), how))
+        return made
+
+    def prepare(self, *, inputs: int, **steps: "Unpack[Preparation]") -> ImpulseResponse:
+        """Returns what prepare_ir() makes of the file for signals of the set's rate, without reading it again."""
+        return ImpulseResponse._of(self._set.prepare(steps_of(dict(steps)), whole("inputs", inputs, 1, 1024)), True)

@@ -1,0 +1,144 @@
+// Open sets of measured responses.
+#include "calls.h"
+
+#include "preparation.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace {
+
+using positions_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<2>, nb::c_contig, nb::ro>;
+
+// Immutable: any number of threads may use it.
+struct sofa_set {
+    std::unique_ptr<gpuconv_sofa, deleter<gpuconv_sofa_free>> set;
+};
+
+void open_set(sofa_set *self, const std::string &path, double rate) {
+    gpuconv_sofa *set = nullptr;
+    try {
+        run_interruptible([&](gpuconv_error *error) { return gpuconv_sofa_open(path.c_str(), rate, &set, error); });
+    } catch (...) {
+        gpuconv_sofa_free(set);
+        throw;
+    }
+    new (self) sofa_set;
+    self->set.reset(set);
+}
+
+// Writes the positions of all directions: x, y, z.
+void positions(const sofa_set &self, const nb::ndarray<double, nb::device::cpu, nb::ndim<2>, nb::c_contig> &out) {
+    for (size_t i = 0; i < out.shape(0); i++)
+        gpuconv_sofa_position(self.set.get(), (int)i, out.data() + 3 * i);
+}
+
+std::pair<int, double> nearest(const sofa_set &self, const std::tuple<double, double, double> &at) {
+    const double xyz[3] = {std::get<0>(at), std::get<1>(at), std::get<2>(at)};
+    double degrees = 0;
+    const int direction = gpuconv_sofa_nearest(self.set.get(), xyz, &degrees);
+    return {direction, degrees};
+}
+
+// `out`: a row for each direction and receiver.
+void respond(const sofa_set &self, const positions_in &at, int interpolate, bool by_distance,
+             const nb::ndarray<float, nb::device::cpu, nb::ndim<2>, nb::c_contig> &out) {
+    run_interruptible([&](gpuconv_error *error) {
+        return gpuconv_sofa_respond(self.set.get(), at.data(), (int64_t)at.shape(0), (gpuconv_interpolate)interpolate,
+                                    by_distance, out.data(), error);
+    });
+}
+
+response prepare(const sofa_set &self, const dictionary &steps, int inputs) {
+    const preparation p(steps);
+    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+        return gpuconv_sofa_prepare(self.set.get(), &p.steps, inputs, made, error);
+    });
+}
+
+using directions_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<3>, nb::c_contig, nb::ro>;
+using times_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<1>, nb::c_contig, nb::ro>;
+
+// Where sources move: a file, or rows.
+struct path_owner {
+    std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>> path;
+};
+
+path_owner load_path(const std::string &name, int channels) {
+    gpuconv_path *path = nullptr;
+    run_interruptible([&](gpuconv_error *error) { return gpuconv_path_load(name.c_str(), channels, &path, error); });
+    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
+}
+
+path_owner make_path(const times_in &seconds, const directions_in &rows) {
+    gpuconv_path *path = nullptr;
+    run_unlocked([&](gpuconv_error *error) {
+        return gpuconv_path_new(seconds.data(), rows.data(), (int64_t)rows.shape(0), (int)rows.shape(1), &path, error);
+    });
+    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
+}
+
+// Moves the channels of `x` and returns the whole result.
+planar_out move(const sofa_set &self, const path_owner &path, const planar_in &x, double interval,
+                const std::tuple<int, bool, bool, int> &how) {
+    gpuconv_motion_config config = gpuconv_motion_config_default();
+    config.interval = interval;
+    config.interpolate = (gpuconv_interpolate)std::get<0>(how);
+    config.by_distance = std::get<1>(how);
+    config.doppler = std::get<2>(how);
+    config.threads = std::get<3>(how);
+    const std::vector<const float *> in = rows_of(x);
+    const size_t receivers = (size_t)gpuconv_sofa_receivers(self.set.get());
+    std::unique_ptr<gpuconv_motion, deleter<gpuconv_motion_free>> motion;
+    std::unique_ptr<float, deleter<std::free>> result;
+    int64_t frames = 0;
+    run_interruptible([&](gpuconv_error *error) {
+        gpuconv_motion *made = nullptr;
+        gpuconv_status status = gpuconv_motion_new(self.set.get(), path.path.get(), &config, &made, error);
+        motion.reset(made);
+        frames = (int64_t)x.shape(1) + gpuconv_motion_tail(made);
+        if (!status)
+            result.reset((float *)std::calloc(receivers * (size_t)frames, sizeof(float)));
+        if (!status && !result)
+            return GPUCONV_ERROR_MEMORY;
+        int64_t written = 0, got = 0;
+        for (int64_t at = 0, block = 0; !status && at <= (int64_t)x.shape(1); at += block) {
+            std::vector<const float *> from = in;
+            std::vector<float *> to;
+            for (const float *&row : from)
+                row += at;
+            for (size_t r = 0; r < receivers; r++)
+                to.push_back(result.get() + r * (size_t)frames + written);
+            block = std::min<int64_t>(1 << 16, (int64_t)x.shape(1) - at);
+            status = gpuconv_motion_feed(made, from.data(), block, error);
+            if (!status)
+                status = gpuconv_motion_fetch(made, to.data(), frames - written, &got);
+            written += got;
+            if (block == 0)
+                break;
+        }
+        return status;
+    });
+    return make_planar(result.release(), receivers, (size_t)frames);
+}
+
+} // namespace
+
+void bind_sofa(nb::module_ &m) {
+    nb::class_<path_owner>(m, "Path", "Where sources are at any time. Immutable.")
+        .def_static("load", &load_path, nb::arg("name"), nb::arg("channels"))
+        .def_static("make", &make_path, nb::arg("seconds"), nb::arg("directions"));
+    nb::class_<sofa_set>(m, "SofaSet", "An open set of measured responses. Immutable.")
+        .def("__init__", &open_set, nb::arg("path"), nb::arg("rate"))
+        .def("positions", &positions, nb::arg("out"))
+        .def("nearest", &nearest, nb::arg("at"))
+        .def("respond", &respond, nb::arg("at"), nb::arg("interpolate"), nb::arg("by_distance"), nb::arg("out"))
+        .def("prepare", &prepare, nb::arg("steps"), nb::arg("inputs"))
+        .def("move", &move, nb::arg("path"), nb::arg("x"), nb::arg("interval"), nb::arg("how"))
+        .def_prop_ro("directions", [](const sofa_set &s) { return gpuconv_sofa_directions(s.set.get()); })
+        .def_prop_ro("receivers", [](const sofa_set &s) { return gpuconv_sofa_receivers(s.set.get()); })
+        .def_prop_ro("rate", [](const sofa_set &s) { return gpuconv_sofa_rate(s.set.get()); })
+        .def_prop_ro("frames", [](const sofa_set &s) { return gpuconv_sofa_frames(s.set.get()); })
+        .def_prop_ro("lead", [](const sofa_set &s) { return gpuconv_sofa_lead(s.set.get()); })
+        .def_prop_ro("title", [](const sofa_set &s) { return std::string(gpuconv_sofa_title(s.set.get())); });
+}

@@ -1,0 +1,16 @@
+/* Lines of text that a job sends to its caller. */
+#ifndef GC_FILE_JOB_NOTES_H
+#define GC_FILE_JOB_NOTES_H
+
+#include "libgpuconv/audio/file.h"
+
+/* Sends a line of text to the job's callback, if it has one. */
+void gc_note(const gpuconv_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Sends a note about clipped samples, if there are any, with the gain that avoids them. */
+void gc_note_overs(const gpuconv_job *job, gc_pcm out, const gc_pcm_overs *overs);
+
+/* Sends a note about samples of the input that were not finite, if there are any. */
+void gc_note_not_finite(const gpuconv_job *job, const gc_reader *reader);
+
+#endif

@@ -1,0 +1,205 @@
+/* The job with moving sources: reader, moving sources and writer on one thread, in blocks; the filters on all cores. */
+#include "move_file.h"
+
+#include "job.h"
+#include "job_notes.h"
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/clock.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/limits.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/dither.h"
+#include "libgpuconv/ir/sofa.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { BLOCK = 1 << 14 /* frames */ };
+
+/* A running job. */
+typedef struct move {
+    const gpuconv_job *job;
+    gpuconv_sofa *set;
+    gpuconv_path *path;
+    gpuconv_motion *motion;
+    gc_transfer transfer; /* its reader, writer, window and figures */
+    gc_stream_stats stats;
+    gc_dither pack;
+    float *in, *planes;  /* a block: interleaved, and one channel after the other */
+    float *out, *result; /* the same of the receivers */
+    void *raw;           /* a block in the writer's format */
+    float factor;        /* of the gains */
+    double begin;        /* seconds */
+} move;
+
+/* Checks that the job asks for nothing that a moving source does not have. Returns ARGUMENT, UNSUPPORTED. */
+static gpuconv_status check(const gpuconv_job *job, const gpuconv_config *config, gpuconv_error *error) {
+    const gpuconv_preparation *p = job->preparation;
+    const bool edited = p->start > 0 || p->length > 0 || p->trim < 0 || p->align || p->reverse || p->minimum_phase ||
+                        (p->stretch != 0 && p->stretch != 1) || p->fade > 0 || p->series_count || p->predelay > 0 ||
+                        p->normalize || p->wet != 0 || p->dry > -HUGE_VAL;
+    if (!gc_is_sofa(job->response))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: is no SOFA file; a path moves sources among the responses of "
+                       "a .sofa file",
+                       job->response);
+    if (p->direction || p->speakers || p->yaw != 0 || p->pitch != 0 || p->roll != 0)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: has the directions of all channels; leave out a direction, a layout and turns", job->path);
+    if (edited)
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "%s: with a path the responses are not edited; of the steps, interpolation, distance and gain are "
+            "possible",
+            job->response);
+    if (job->mode != GPUCONV_MODE_FULL || job->tail_floor != 0 || !(job->tail >= 0) || job->compare || job->plot)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "with a path, keep all frames or a tail of seconds, and compare and draw nothing");
+    if (config->backend == GPUCONV_BACKEND_CUDA)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "sources move on the CPU only");
+    return GPUCONV_OK;
+}
+
+/* Opens set, path and writer. Returns the errors of gc_move_file. */
+static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_error *error) {
+    const gpuconv_job *job = m->job;
+    const gc_audio_info *in = gc_reader_info(m->transfer.reader);
+    const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = gc_cancel_flag()};
+    gpuconv_motion_config moving = gpuconv_motion_config_default();
+    moving.interval = job->interval != 0 ? job->interval : moving.interval;
+    moving.interpolate = job->preparation->interpolate;
+    moving.by_distance = job->preparation->by_distance;
+    moving.doppler = job->doppler;
+    moving.threads = config->threads;
+    gpuconv_status status = gpuconv_sofa_open(job->response, in->rate, &m->set, error);
+    if (!status)
+        status = gpuconv_path_load(job->path, in->channels, &m->path, error);
+    if (!status)
+        status = gpuconv_motion_new(m->set, m->path, &moving, &m->motion, error);
+    if (status)
+        return status;
+    const double tail = (double)gpuconv_motion_tail(m->motion);
+    m->transfer.after = (int64_t)fmin(tail, job->tail * in->rate);
+    status = gc_writer_new(job->output, &wish, in, m->set->receivers,
+                           in->frames < 0 ? -1 : in->frames + m->transfer.after, &m->transfer.writer, error);
+    if (!status)
+        status = gc_metadata_copy(m->transfer.reader, m->transfer.writer, error);
+    if (status)
+        return status;
+    const int64_t wide = BLOCK * (int64_t)sizeof(float);
+    m->in = gc_calloc(in->channels, wide);
+    m->planes = gc_calloc(in->channels, wide);
+    m->out = gc_calloc(m->set->receivers, wide);
+    m->result = gc_calloc(m->set->receivers, wide);
+    m->raw = gc_calloc(m->set->receivers, wide);
+    m->pack = gc_dither_begin(gc_writer_pcm(m->transfer.writer), job->dither);
+    m->factor = (float)pow(10, (job->gain + job->preparation->gain) / 20);
+    return m->in && m->planes && m->out && m->result && m->raw ? GPUCONV_OK : gc_fail_memory(error, job->output);
+}
+
+/* Writes what is complete, up to the end of the result. Returns FILE, CANCELLED. */
+static gpuconv_status write_ready(move *m, int64_t end, gpuconv_error *error) {
+    gc_transfer *t = &m->transfer;
+    const int receivers = m->set->receivers;
+    float *rows[GC_MAX_CHANNELS];
+    int64_t got = 1;
+    for (int r = 0; r < receivers; r++)
+        rows[r] = m->result + (int64_t)r * BLOCK;
+    while (got > 0 && t->written < end) {
+        const double begin = gc_now();
+        (void)gpuconv_motion_fetch(m->motion, rows, gc_min(BLOCK, end - t->written), &got);
+        for (int64_t i = 0; i < got; i++)
+            for (int r = 0; r < receivers; r++)
+                m->out[i * receivers + r] = m->factor * rows[r][i];
+        gc_dither_pack(&m->pack, m->out, got * receivers, m->raw, &t->overs);
+        gpuconv_status status = got ? gc_writer_write(t->writer, m->raw, got, error) : GPUCONV_OK;
+        if (status)
+            return status;
+        t->written += got;
+        t->write_seconds += gc_now() - begin;
+    }
+    return GPUCONV_OK;
+}
+
+/* Reads a block and feeds it; an empty one ends the input. Returns FILE, FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status feed_block(move *m, int64_t *got, gpuconv_error *error) {
+    gc_transfer *t = &m->transfer;
+    const int channels = gc_reader_info(t->reader)->channels;
+    const float *rows[GC_MAX_CHANNELS];
+    const double begin = gc_now();
+    gpuconv_status status = gc_reader_read_floats(t->reader, m->in, BLOCK, got, error);
+    if (status)
+        return status;
+    for (int c = 0; c < channels; c++) {
+        rows[c] = m->planes + (int64_t)c * BLOCK;
+        for (int64_t i = 0; i < *got; i++)
+            m->planes[(int64_t)c * BLOCK + i] = m->in[i * channels + c];
+    }
+    t->read += *got;
+    const double fed = gc_now();
+    t->read_seconds += fed - begin;
+    status = gpuconv_motion_feed(m->motion, rows, *got, error);
+    m->stats.compute += gc_now() - fed;
+    return status;
+}
+
+/* Moves all blocks. */
+static gpuconv_status run(move *m, gpuconv_error *error) {
+    const gc_audio_info *in = gc_reader_info(m->transfer.reader);
+    gpuconv_status status = GPUCONV_OK;
+    for (int64_t got = 1; got > 0 && !status;) {
+        if (gc_cancelled())
+            return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", m->job->output);
+        status = feed_block(m, &got, error);
+        if (!status)
+            status = write_ready(m, got ? m->transfer.read : m->transfer.read + m->transfer.after, error);
+        const gpuconv_progress p = {sizeof p, m->transfer.read, in->frames, in->rate, gc_now() - m->begin};
+        if (!status && m->job->progress)
+            m->job->progress(m->job->context, &p);
+    }
+    if (!status)
+        status = gc_reader_check_end(m->transfer.reader, error);
+    return status ? status : gc_writer_commit(m->transfer.writer, error);
+}
+
+static void close_all(move *m) {
+    gpuconv_motion_free(m->motion);
+    gpuconv_path_free(m->path);
+    gpuconv_sofa_free(m->set);
+    gc_writer_free(m->transfer.writer);
+    free(m->in);
+    free(m->planes);
+    free(m->out);
+    free(m->result);
+    free(m->raw);
+}
+
+gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config, gc_reader *reader,
+                            gpuconv_report *report, gpuconv_error *error) {
+    move m = {.job = job, .begin = gc_now(), .transfer = {.reader = reader}};
+    gpuconv_status status = check(job, config, error);
+    if (!status)
+        status = set_up(&m, config, error);
+    const double setup = gc_now() - m.begin;
+    gpuconv_interpolate how = job->preparation->interpolate;
+    if (!status && (status = gc_sofa_choose(m.set, &how, error)) == GPUCONV_OK)
+        gc_note(job, "%s: %d channel%s move%s along %s, %s %d directions, every %g ms%s", job->response,
+                gc_reader_info(reader)->channels, gc_reader_info(reader)->channels == 1 ? "" : "s",
+                gc_reader_info(reader)->channels == 1 ? "s" : "", job->path,
+                how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of" : "to the nearest of",
+                m.set->measurements, 1e3 * (job->interval != 0 ? job->interval : 0.005),
+                job->doppler ? ", with the Doppler effect" : "");
+    if (!status)
+        status = run(&m, error);
+    if (!status) {
+        m.stats.overs = m.transfer.overs;
+        gc_report_move(
+            report,
+            &(gc_job_result){
+                .job = job, .transfer = &m.transfer, .stats = &m.stats, .setup = setup, .wall = gc_now() - m.begin});
+        gc_note_not_finite(job, reader);
+        gc_note_overs(job, gc_writer_pcm(m.transfer.writer), &m.transfer.overs);
+    }
+    close_all(&m);
+    return status;
+}

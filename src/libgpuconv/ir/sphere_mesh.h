@@ -1,0 +1,31 @@
+/* Triangles over the sphere of measured directions: the Delaunay triangulation, which is the convex hull of their unit
+ * vectors. */
+#ifndef GC_IR_SPHERE_MESH_H
+#define GC_IR_SPHERE_MESH_H
+
+#include "direction_tree.h"
+#include "gpuconv.h"
+
+typedef struct gc_sphere_mesh gc_sphere_mesh;
+
+/* Makes the mesh of the directions of a tree. Returns FORMAT (they cannot be divided), MEMORY, UNSUPPORTED (a build
+ * without libqhull). */
+gpuconv_status gc_sphere_mesh_new(const gc_direction_tree *tree, gc_sphere_mesh **mesh, gpuconv_error *error);
+void gc_sphere_mesh_free(gc_sphere_mesh *mesh);
+
+/* Finds the corners of the triangle around a direction and their weights, which sum to 1: the weights with which the
+ * unit vectors of the corners add up to the direction. A direction that the set leaves open has those of the edge.
+ * `nearest` is the index of the position nearest in direction. Returns false if no triangle is there. */
+bool gc_sphere_mesh_find(const gc_sphere_mesh *mesh, const double at[3], int nearest, int corner[3], double weight[3]);
+
+/* A triangle of a hull: its corners, as numbers of points. */
+typedef struct gc_triangle {
+    int corner[3];
+} gc_triangle;
+
+/* Computes the convex hull of points[3 * i] on the unit sphere (sphere_hull.c): *triangles from gc_alloc, *count of
+ * them. Returns FORMAT (they cannot be divided), MEMORY, UNSUPPORTED. */
+gpuconv_status gc_sphere_hull(const double *points, int points_count, gc_triangle **triangles, int *count,
+                              gpuconv_error *error);
+
+#endif
