@@ -125,27 +125,27 @@ bool gc_row_same_lengths(const gc_row *a, const gc_row *b) {
            a->output.frames == b->output.frames && a->offset == b->offset && !a->prepared == !b->prepared;
 }
 
-static void take_plan(gc_row *row, const gc_row *from) {
-    row->schedule = from->schedule;
-    row->method = from->method;
-    row->begin = from->begin;
-    row->end = from->end;
-    row->first_block = from->first_block;
-    row->blocks = from->blocks;
-    row->seconds = from->seconds;
+/* Takes the plan of the last row if it would be the same, which depends on the lengths of the operands and on the
+ * frames of their convolution that are in the output. Returns whether it is. */
+static bool take_plan(gc_row *row, const gc_row *last) {
+    if (row->signal.frames != last->signal.frames || row->taps.frames != last->taps.frames ||
+        row->begin != last->begin || row->end != last->end || !row->prepared != !last->prepared)
+        return false;
+    row->schedule = last->schedule;
+    row->method = last->method;
+    row->first_block = last->first_block;
+    row->blocks = last->blocks;
+    row->seconds = last->seconds;
+    return true;
 }
 
 gpuconv_status gc_row_plan(const gc_costs *costs, gc_row *row, gc_row *last, gpuconv_error *error) {
     const bool given = row->schedule.taps > 0;
     order(row);
-    if (!given && gc_row_same_lengths(row, last)) {
-        take_plan(row, last);
-        return GPUCONV_OK;
-    }
     const int64_t total = row->taps.frames > 0 ? row->signal.frames + row->taps.frames - 1 : 0;
     row->begin = gc_max(0, row->offset);
     row->end = gc_min(total, row->offset + row->output.frames);
-    if (row->begin >= row->end)
+    if (row->begin >= row->end || (!given && take_plan(row, last)))
         return GPUCONV_OK;
     const gpuconv_status status =
         given ? GPUCONV_OK : choose_full(costs, row->signal.frames, row->taps.frames, &row->schedule, error);
