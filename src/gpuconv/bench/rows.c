@@ -22,7 +22,7 @@ static const double float_bound = -115, half_bound = -48;
 
 /* Sequences of 768 channels. */
 #define SEQUENCE(batch, frames, type)                                                                                  \
-    { (batch)*INT64_C(768), frames, frames, 768, 0, GPUCONV_SAMPLE_##type }
+    { (batch) * INT64_C(768), frames, frames, 768, 0, GPUCONV_SAMPLE_##type }
 #define SEQUENCES(batch, frames) SEQUENCE(batch, frames, F32), SEQUENCE(batch, frames, F16)
 
 static const gc_bench_row cases[] = {SEQUENCES(64, 128),
@@ -82,11 +82,11 @@ static void free_block(block *b) {
 
 /* Returns frame n of an output row in double precision. */
 static double expected(const gc_bench_row *r, const block *x, const block *h, int64_t row, int64_t n) {
-    const float *signal = x->number + row % x->rows.distinct * r->frames;
+    const float *signal = x->number + row % gc_max(1, x->rows.distinct) * r->frames;
     double sum = 0;
     for (int64_t m = gc_max(0, n - r->taps + 1); m <= n; m++) {
-        const int64_t response = r->hop ? row * (r->frames / r->hop) + m / r->hop : row % r->responses;
-        sum += (double)signal[m] * (double)h->number[response % h->rows.distinct * r->taps + n - m];
+        const int64_t response = r->hop ? row * (r->frames / r->hop) + m / r->hop : row % gc_max(1, r->responses);
+        sum += (double)signal[m] * (double)h->number[response % gc_max(1, h->rows.distinct) * r->taps + n - m];
     }
     return sum;
 }
@@ -114,8 +114,8 @@ static gpuconv_status time_case(const gc_bench *b, const gc_backend *backend, co
     gc_rows_timing t = {r->type, .hop = r->hop, .checked = checked, .checks = CHECKS, .runs = b->runs};
     t.seconds = seconds;
     t.output = gc_calloc(CHECKS * r->frames, sizeof(float));
-    const bool made = make_block(&x, 1, r->rows, r->frames, r->type) &&
-                      make_block(&h, 2, r->responses, r->taps, r->type) && t.output;
+    const bool made =
+        make_block(&x, 1, r->rows, r->frames, r->type) && make_block(&h, 2, r->responses, r->taps, r->type) && t.output;
     t.signal = x.rows;
     t.response = h.rows;
     gpuconv_status status =

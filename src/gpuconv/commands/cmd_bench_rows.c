@@ -64,4 +64,5 @@ const gc_command gc_command_bench_rows = {
     .about = "Measures convolutions of many rows of arrays and checks every output.",
     .options = table,
     .run = command,
-    .examples = {{"gpuconv bench rows --backend cpu --most 4096", "times rows of up to 4096 frames on the CPU"}}};
+    .examples = {{"gpuconv bench rows --backend cpu --most 4096", "times rows of up to 4096 frames on the CPU"},
+                 {"gpuconv bench rows --backend cuda --report json", "prints the figures of a GPU as JSON"}}};
