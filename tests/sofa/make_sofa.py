@@ -11,7 +11,7 @@ dense.sofa   the values of pattern(), stored in every way of netCDF-4 that the o
              levels, attributes that are too long for its heap, a text of variable length, chunks that reach over the
              edges, a dimension without limit, checksums, floats, and numbers of the other order of bytes
 latest.sofa  the same values by h5py in the newest layout of HDF5, without chunks
-spectra.sofa SimpleFreeFieldHRTF: spectra instead of responses
+spectra.sofa SimpleFreeFieldHRTF, 48000 Hz: the spectra of the same values with 6 zeros behind them
 """
 import os
 
@@ -143,12 +143,15 @@ def latest():
 
 
 def spectra():
+    responses, positions, _ = pattern()
+    values = np.fft.rfft(responses, 12)
     with h5py.File(os.path.join(HERE, "spectra.sofa"), "w", libver="latest") as f:
         for name, text in attributes("SimpleFreeFieldHRTF", "TF", "spectra").items():
             f.attrs[name] = np.bytes_(text)
-        f["Data.Real"] = np.ones((2, 2, 3))
-        f["Data.Imag"] = np.zeros((2, 2, 3))
-        f["SourcePosition"] = np.array([[0.0, 0, 1], [90, 0, 1]])
+        for name, data in {"Data.Real": values.real, "Data.Imag": values.imag, "N": np.arange(7) * 4000.0,
+                           "SourcePosition": positions}.items():
+            f[name] = data
+
 
 
 head()

@@ -9,6 +9,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
+#include "sofa_spectra.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -34,8 +35,9 @@ typedef struct contents {
     const char *path;
     gc_hdf5 *file;
     gpuconv_error *error;
-    int64_t measurements, receivers, taps;
-    numbers ir, position, delay, rate;
+    int64_t measurements, receivers, taps, lead;
+    double rate;
+    numbers ir, position, delay;
     bool spherical;
 } contents;
 
@@ -56,31 +58,87 @@ static gpuconv_status read_numbers(contents *c, const char *name, gc_hdf5_text *
     return status ? status : gc_hdf5_read(c->file, &set, &n->value);
 }
 
-/* Reads the responses, and their sizes. Only conventions with responses of measurements x receivers are read. */
+/* Reads spectra, and replaces them by their responses. */
+static gpuconv_status read_spectra(contents *c) {
+    numbers imag = {0}, frequency = {0};
+    gc_from_spectra made = {0};
+    gpuconv_status status = read_numbers(c, "Data.Real", NULL, &c->ir);
+    if (!status)
+        status = read_numbers(c, "Data.Imag", NULL, &imag);
+    if (!status)
+        status = read_numbers(c, "N", NULL, &frequency);
+    const gc_hdf5_space *space = &c->ir.space;
+    if (!status &&
+        (space->rank != 3 || c->ir.count == 0 || imag.count != c->ir.count || frequency.count != space->size[2]))
+        status =
+            gc_fail(c->error, GPUCONV_ERROR_FORMAT,
+                    "%s: has no data sets Data.Real and Data.Imag of measurements x receivers x frequencies, and N "
+                    "of frequencies",
+                    c->path);
+    if (!status)
+        status = gc_spectra_invert(
+            c->path,
+            &(gc_spectra){space->size[0] * space->size[1], space->size[2], frequency.value, c->ir.value, imag.value},
+            &made, c->error);
+    free(imag.value);
+    free(frequency.value);
+    free(c->ir.value);
+    c->ir.value = made.taps;
+    c->ir.space.size[2] = made.frames;
+    c->ir.count = made.taps ? space->size[0] * space->size[1] * made.frames : 0;
+    c->rate = made.rate;
+    c->lead = made.lead;
+    return status;
+}
+
+/* Reads the sampling rate, which must be the same for all measurements. */
+static gpuconv_status read_rate(contents *c) {
+    numbers rate = {0};
+    gpuconv_status status = read_numbers(c, "Data.SamplingRate", NULL, &rate);
+    if (!status && (rate.count < 1 || !gc_is_rate((double)rate.value[0])))
+        status = gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: has no valid sampling rate", c->path);
+    for (int64_t i = 1; i < rate.count && !status; i++)
+        if (rate.value[i] != rate.value[0])
+            status = gc_fail(c->error, GPUCONV_ERROR_FORMAT,
+                             "%s: has sampling rates of %g and %g Hz; the same rate is needed for all measurements",
+                             c->path, (double)rate.value[0], (double)rate.value[i]);
+    if (!status)
+        c->rate = (double)rate.value[0];
+    free(rate.value);
+    return status;
+}
+
+/* Reads responses and their rate. */
+static gpuconv_status read_taps(contents *c, const char *conventions) {
+    gpuconv_status status = read_numbers(c, "Data.IR", NULL, &c->ir);
+    if (!status && c->ir.space.rank != 3)
+        status = gc_fail(c->error, GPUCONV_ERROR_FORMAT,
+                         "%s: has no data set Data.IR of measurements x receivers x taps (%s)", c->path, conventions);
+    return status ? status : read_rate(c);
+}
+
+/* Reads the responses, and their sizes. Only conventions of measurements x receivers are read. */
 static gpuconv_status read_responses(contents *c, const gc_hdf5_text *texts) {
-    gpuconv_error *error = c->error;
     const char *conventions = texts[SOFA_CONVENTIONS].value, *type = texts[DATA_TYPE].value;
     if (strcmp(texts[CONVENTIONS].value, "SOFA") != 0)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is HDF5, but no SOFA file: its attribute Conventions is '%s'",
-                       c->path, texts[CONVENTIONS].value);
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
+                       "%s: is HDF5, but no SOFA file: its attribute Conventions is '%s'", c->path,
+                       texts[CONVENTIONS].value);
     const bool is_fir = !texts[DATA_TYPE].found || strcmp(type, "FIR") == 0;
-    gpuconv_status status = is_fir ? read_numbers(c, "Data.IR", NULL, &c->ir) : GPUCONV_OK;
+    if (!is_fir && strcmp(type, "TF") != 0)
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
+                       "%s: its data are of the type '%s' (%s); only responses and spectra of measurements x receivers "
+                       "are read, types FIR and TF, such as those of SimpleFreeFieldHRIR, GeneralFIR and "
+                       "SimpleFreeFieldHRTF",
+                       c->path, type, conventions);
+    gpuconv_status status = is_fir ? read_taps(c, conventions) : read_spectra(c);
     if (status)
         return status;
-    const gc_hdf5_space *space = &c->ir.space;
-    if (is_fir && space->rank != 3)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: has no data set Data.IR of measurements x receivers x taps (%s)", c->path, conventions);
-    if (!is_fir)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "%s: its data are of the type '%s' (%s); only impulse responses of measurements x receivers are "
-                       "read, type FIR, such as those of SimpleFreeFieldHRIR and GeneralFIR",
-                       c->path, type, conventions);
-    c->measurements = space->size[0];
-    c->receivers = space->size[1];
-    c->taps = space->size[2];
+    c->measurements = c->ir.space.size[0];
+    c->receivers = c->ir.space.size[1];
+    c->taps = c->ir.space.size[2];
     if (c->measurements > MAX_MEASUREMENTS || c->receivers > GC_MAX_CHANNELS)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
                        "%s: has %lld measurements and %lld receivers; at most %d and %d are read", c->path,
                        (long long)c->measurements, (long long)c->receivers, MAX_MEASUREMENTS, GC_MAX_CHANNELS);
     return GPUCONV_OK;
@@ -100,21 +158,6 @@ static gpuconv_status read_positions(contents *c) {
         return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
                        "%s: its source positions are of the type '%s'; spherical and cartesian are read", c->path,
                        type.value);
-    return GPUCONV_OK;
-}
-
-/* Reads the sampling rate, which must be the same for all measurements. */
-static gpuconv_status read_rate(contents *c) {
-    gpuconv_status status = read_numbers(c, "Data.SamplingRate", NULL, &c->rate);
-    if (status)
-        return status;
-    if (c->rate.count < 1 || !gc_is_rate((double)c->rate.value[0]))
-        return gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: has no valid sampling rate", c->path);
-    for (int64_t i = 1; i < c->rate.count; i++)
-        if (c->rate.value[i] != c->rate.value[0])
-            return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
-                           "%s: has sampling rates of %g and %g Hz; the same rate is needed for all measurements",
-                           c->path, (double)c->rate.value[0], (double)c->rate.value[i]);
     return GPUCONV_OK;
 }
 
@@ -139,8 +182,6 @@ static gpuconv_status read_contents(contents *c, gc_hdf5_text *texts) {
         status = read_responses(c, texts);
     if (!status)
         status = read_positions(c);
-    if (!status)
-        status = read_rate(c);
     if (!status)
         status = read_delays(c);
     if (!status && (gc_find_not_finite(c->ir.value, c->ir.count) < c->ir.count ||
@@ -190,10 +231,11 @@ static gpuconv_status convert(contents *c, const gc_hdf5_text *texts, gpuconv_so
     const int64_t responses = c->measurements * c->receivers;
     float *taps = c->ir.value;
     c->ir.value = NULL;
-    gpuconv_sofa *s = gc_sofa_new(gc_ir_own(taps, (int)responses, c->taps, (double)c->rate.value[0]),
-                                  (int)c->measurements, (int)c->receivers);
+    gpuconv_sofa *s =
+        gc_sofa_new(gc_ir_own(taps, (int)responses, c->taps, c->rate), (int)c->measurements, (int)c->receivers);
     if (!s)
         return gc_fail_memory(c->error, c->path);
+    s->responses->lead = c->lead;
     (void)snprintf(s->conventions, sizeof s->conventions, "%s", texts[SOFA_CONVENTIONS].value);
     (void)snprintf(s->title, sizeof s->title, "%s", texts[TITLE].value);
     (void)snprintf(s->listener, sizeof s->listener, "%s", texts[LISTENER].value);
@@ -225,7 +267,6 @@ gpuconv_status gc_sofa_load(const char *path, gpuconv_interpolate how, gpuconv_s
     free(c.ir.value);
     free(c.position.value);
     free(c.delay.value);
-    free(c.rate.value);
     if (!status && how != GPUCONV_INTERPOLATE_NEAREST)
         status = gc_sofa_make_meshes(*sofa, how, error);
     if (status) {
