@@ -2,8 +2,8 @@
  * cut off or hostile is read or refused. */
 #include "harness.h"
 
-#include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/ir/sofa_spectra.h"
+#include "libgpuconv/ir/spatial.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -121,6 +121,7 @@ static void no_byte_of_a_file_can_do_harm(void **state) {
     assert_int_equal(setrlimit(RLIMIT_CPU, &limit), 0);
     mutate(SETS "latest.sofa");
     mutate(SETS "spectra.sofa");
+    mutate(SETS "brir.sofa");
 }
 
 static void a_file_of_spectra_gives_the_responses_they_belong_to(void **state) {
@@ -197,6 +198,69 @@ static void frequencies_that_are_not_uniform_are_refused(void **state) {
     assert_null(made.taps);
 }
 
+/* Returns a position at a distance of 2 m. */
+static void at_azimuth(double degrees, double at[3]) {
+    at[0] = 2 * cos(degrees * acos(-1) / 180);
+    at[1] = 2 * sin(degrees * acos(-1) / 180);
+    at[2] = 0;
+}
+
+/* A head that has turned to the left hears a source of the room farther to the right. */
+static void a_room_is_heard_from_a_turned_head(void **state) {
+    (void)state;
+    gpuconv_sofa *s;
+    gpuconv_error error = {0};
+    CHECK(gc_sofa_load(SETS "turned.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(s->measurements, 8);
+    for (int m = 0; m < 8; m++) {
+        double want[3], degrees;
+        at_azimuth(30 - 45 * m, want);
+        for (int k = 0; k < 3; k++)
+            CHECK(fabs(s->position[3 * m + k] - want[k]) < 1e-6, "coordinate %d at %d: %g", k, m,
+                  s->position[3 * m + k]);
+        assert_int_equal(gc_sofa_nearest(s, want, &degrees), m);
+    }
+    gpuconv_sofa_free(s);
+}
+
+/* The loudspeaker is chosen in the room, and the orientation by where it is from the head: at 30 degrees from the nose
+ * there are a measurement of one loudspeaker and, for a head turned by 45 degrees, nearly one of the other. */
+static void a_turned_head_hears_the_loudspeaker_that_was_chosen(void **state) {
+    (void)state;
+    gpuconv_sofa *s;
+    gpuconv_error error = {0};
+    CHECK(gc_sofa_load(SETS "brir.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(s->measurements, 16);
+    for (int e = 0; e < 2; e++)
+        for (int m = 0; m < 8; m++) {
+            gpuconv_ir *ir;
+            /* 5 degrees beside the loudspeaker, and 3 beside the orientation */
+            const gc_scene scene = {.direction = e ? "-25,0,2" : "25,0,2",
+                                    .head = {.yaw = 45 * m + 3},
+                                    .interpolate = GPUCONV_INTERPOLATE_NEAREST};
+            CHECK(gc_spatial_make(s, &scene, 1, &ir, &error) == GPUCONV_OK, "%s", error.message);
+            for (int r = 0; r < 2; r++) {
+                const float *taps = gc_ir_plane(ir, r) + 3 * e; /* the second one is delayed by 3 frames */
+                CHECK(taps[0] == (float)(1 + m + 10 * e + 100 * r) && taps[3] == 0.125f,
+                      "loudspeaker %d, orientation %d, receiver %d: %g", e, m, r, (double)taps[0]);
+            }
+            gpuconv_ir_free(ir);
+        }
+    gpuconv_sofa_free(s);
+}
+
+static void ambisonics_are_not_decoded_to_the_loudspeakers_of_a_room(void **state) {
+    (void)state;
+    gpuconv_sofa *s;
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    const gc_scene scene = {.layout = "ambisonic"};
+    CHECK(gc_sofa_load(SETS "brir.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(gc_spatial_make(s, &scene, 4, &ir, &error), GPUCONV_ERROR_ARGUMENT);
+    CHECK(strstr(error.message, "2 loudspeakers of a room (MultiSpeakerBRIR)"), "%s", error.message);
+    gpuconv_sofa_free(s);
+}
+
 static void reading_is_cancelled(void **state) {
     (void)state;
     gpuconv_sofa *s;
@@ -215,6 +279,9 @@ int main(void) {
         cmocka_unit_test(a_file_of_spectra_gives_the_responses_they_belong_to),
         cmocka_unit_test(a_spectrum_without_zero_hertz_keeps_its_level_and_sign),
         cmocka_unit_test(frequencies_that_are_not_uniform_are_refused),
+        cmocka_unit_test(a_room_is_heard_from_a_turned_head),
+        cmocka_unit_test(a_turned_head_hears_the_loudspeaker_that_was_chosen),
+        cmocka_unit_test(ambisonics_are_not_decoded_to_the_loudspeakers_of_a_room),
         cmocka_unit_test(reading_is_cancelled),
         cmocka_unit_test(hostile_files_end),
         cmocka_unit_test(no_byte_of_a_file_can_do_harm),
