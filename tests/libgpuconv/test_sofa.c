@@ -225,11 +225,10 @@ static void a_room_is_heard_from_a_turned_head(void **state) {
 
 /* The loudspeaker is chosen in the room, and the orientation by where it is from the head: at 30 degrees from the nose
  * there are a measurement of one loudspeaker and, for a head turned by 45 degrees, nearly one of the other. */
-static void a_turned_head_hears_the_loudspeaker_that_was_chosen(void **state) {
-    (void)state;
+static void check_loudspeakers(const char *name) {
     gpuconv_sofa *s;
     gpuconv_error error = {0};
-    CHECK(gc_sofa_load(SETS "brir.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_sofa_load(name, GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
     assert_int_equal(s->measurements, 16);
     for (int e = 0; e < 2; e++)
         for (int m = 0; m < 8; m++) {
@@ -242,11 +241,17 @@ static void a_turned_head_hears_the_loudspeaker_that_was_chosen(void **state) {
             for (int r = 0; r < 2; r++) {
                 const float *taps = gc_ir_plane(ir, r) + 3 * e; /* the second one is delayed by 3 frames */
                 CHECK(taps[0] == (float)(1 + m + 10 * e + 100 * r) && taps[3] == 0.125f,
-                      "loudspeaker %d, orientation %d, receiver %d: %g", e, m, r, (double)taps[0]);
+                      "%s: loudspeaker %d, orientation %d, receiver %d: %g", name, e, m, r, (double)taps[0]);
             }
             gpuconv_ir_free(ir);
         }
     gpuconv_sofa_free(s);
+}
+
+static void a_turned_head_hears_the_loudspeaker_that_was_chosen(void **state) {
+    (void)state;
+    check_loudspeakers(SETS "brir.sofa");
+    check_loudspeakers(SETS "mimo.sofa");
 }
 
 static void ambisonics_are_not_decoded_to_the_loudspeakers_of_a_room(void **state) {

@@ -14,6 +14,7 @@ latest.sofa  the same values by h5py in the newest layout of HDF5, without chunk
 spectra.sofa SimpleFreeFieldHRTF, 48000 Hz: the spectra of the same values with 6 zeros behind them
 brir.sofa    MultiSpeakerBRIR, 48000 Hz: 8 orientations of a head, 45 degrees apart, to the left, and loudspeakers at 30
              and -30 degrees and 2 m; the first tap tells the orientation and the loudspeaker
+mimo.sofa    SingleRoomMIMOSRIR: the same
 turned.sofa  SingleRoomSRIR, 48000 Hz: the first loudspeaker alone, from a listener 1 m above the floor
 """
 import os
@@ -177,10 +178,11 @@ def rooms():
     taps = np.zeros((8, 2, 2, 4))  # measurements x receivers x emitters x taps
     taps[..., 0] = np.arange(8)[:, None, None] + 10 * np.arange(2) + 100 * np.arange(2)[:, None] + 1
     taps[..., 1:] = 0.5, 0.25, 0.125
-    room("brir.sofa", "MultiSpeakerBRIR", "FIRE", taps,
-         {"SourcePosition": np.zeros((1, 3)), "ListenerPosition": np.zeros((1, 3)),
-          "EmitterPosition": np.array([[[30.0], [0], [2]], [[-30], [0], [2]]]),
-          "Data.Delay": np.array([[[0.0, 3], [0, 3]]])})
+    more = {"SourcePosition": np.zeros((1, 3)), "ListenerPosition": np.zeros((1, 3)),
+            "EmitterPosition": np.array([[[30.0], [0], [2]], [[-30], [0], [2]]]),
+            "Data.Delay": np.array([[[0.0, 3], [0, 3]]])}
+    room("brir.sofa", "MultiSpeakerBRIR", "FIRE", taps, more)
+    room("mimo.sofa", "SingleRoomMIMOSRIR", "FIR-E", taps.transpose(0, 1, 3, 2), more)
     front = 2 * unit(30, 0) + [0, 0, 1]
     room("turned.sofa", "SingleRoomSRIR", "FIR", taps[:, :, 0],
          {"SourcePosition": front[None], "ListenerPosition": np.array([[0.0, 0, 1]])})
