@@ -158,6 +158,15 @@ static gpuconv_status invert_two_taps(int first, int frames, const float *freque
     return gc_spectra_invert("a file", &spectra, made, error);
 }
 
+static void a_convention_that_is_not_read_is_named(void **state) {
+    (void)state;
+    gpuconv_sofa *s;
+    gpuconv_error error = {0};
+    assert_int_equal(gc_sofa_load(SETS "filters.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error), GPUCONV_ERROR_FORMAT);
+    CHECK(strstr(error.message, "type 'SOS' (SimpleFreeFieldHRSOS); only responses and spectra"), "%s", error.message);
+    assert_null(s);
+}
+
 /* The spectrum is that of -1 at frame 5 and -0.25 at frame 6, of which the magnitude at 0 Hz is extrapolated: every tap
  * is wrong by the error of it divided by the frames. */
 static void a_spectrum_without_zero_hertz_keeps_its_level_and_sign(void **state) {
@@ -282,6 +291,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layout_gives_the_same_values),
         cmocka_unit_test(a_file_of_spectra_gives_the_responses_they_belong_to),
+        cmocka_unit_test(a_convention_that_is_not_read_is_named),
         cmocka_unit_test(a_spectrum_without_zero_hertz_keeps_its_level_and_sign),
         cmocka_unit_test(frequencies_that_are_not_uniform_are_refused),
         cmocka_unit_test(a_room_is_heard_from_a_turned_head),

@@ -15,6 +15,7 @@ spectra.sofa SimpleFreeFieldHRTF, 48000 Hz: the spectra of the same values with 
 brir.sofa    MultiSpeakerBRIR, 48000 Hz: 8 orientations of a head, 45 degrees apart, to the left, and loudspeakers at 30
              and -30 degrees and 2 m; the first tap tells the orientation and the loudspeaker
 mimo.sofa    SingleRoomMIMOSRIR: the same
+filters.sofa SimpleFreeFieldHRSOS, which is not read
 turned.sofa  SingleRoomSRIR, 48000 Hz: the first loudspeaker alone, from a listener 1 m above the floor
 """
 import os
@@ -158,6 +159,12 @@ def spectra():
 
 
 
+def filters():
+    with h5py.File(os.path.join(HERE, "filters.sofa"), "w", libver="latest") as f:
+        for name, text in attributes("SimpleFreeFieldHRSOS", "SOS", "filters").items():
+            f.attrs[name] = np.bytes_(text)
+
+
 def room(name, conventions, data_type, responses, more):
     """A room in which a head turns by 45 degrees from measurement to measurement."""
     yaw = np.radians(np.arange(8) * 45)
@@ -195,3 +202,4 @@ dense()
 latest()
 spectra()
 rooms()
+filters()
