@@ -121,7 +121,6 @@ static void no_byte_of_a_file_can_do_harm(void **state) {
     assert_int_equal(setrlimit(RLIMIT_CPU, &limit), 0);
     mutate(SETS "latest.sofa");
     mutate(SETS "spectra.sofa");
-    mutate(SETS "brir.sofa");
 }
 
 static void a_file_of_spectra_gives_the_responses_they_belong_to(void **state) {
