@@ -2,8 +2,10 @@
  * cut off or hostile is read or refused. */
 #include "harness.h"
 
-#include "libgpuconv/ir/sofa.h"
+#include "libgpuconv/ir/sofa_spectra.h"
+#include "libgpuconv/ir/spatial.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -118,15 +120,158 @@ static void no_byte_of_a_file_can_do_harm(void **state) {
     struct rlimit limit = {60, 60}; /* seconds of the processor: an endless loop ends the test */
     assert_int_equal(setrlimit(RLIMIT_CPU, &limit), 0);
     mutate(SETS "latest.sofa");
+    mutate(SETS "spectra.sofa");
 }
 
-static void a_file_of_spectra_is_told_what_is_read(void **state) {
+static void a_file_of_spectra_gives_the_responses_they_belong_to(void **state) {
     (void)state;
     gpuconv_sofa *s;
     gpuconv_error error = {0};
-    assert_int_equal(gc_sofa_load(SETS "spectra.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error), GPUCONV_ERROR_FORMAT);
-    CHECK(strstr(error.message, "type 'TF' (SimpleFreeFieldHRTF); only impulse responses"), "%s", error.message);
+    CHECK(gc_sofa_load(SETS "spectra.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(s->measurements, 5);
+    assert_int_equal(s->receivers, 2);
+    assert_int_equal(s->responses->frames, 12);
+    assert_int_equal(s->responses->lead, 3); /* a quarter of the frames */
+    assert_true(s->responses->rate == 48000);
+    for (int m = 0; m < 5; m++)
+        for (int r = 0; r < 2; r++)
+            for (int n = 0; n < 12; n++) {
+                const int tap = n - 3;
+                const double want = tap >= 0 && tap < 6 ? (m * 16 + r * 8 + tap - 30) / 64.0 : 0;
+                const double is = (double)gc_sofa_taps(s, m, r)[n];
+                CHECK(fabs(is - want) <= 1e-6, "tap %d of receiver %d at %d: %g instead of %g", n, r, m, is, want);
+            }
+    gpuconv_sofa_free(s);
+}
+
+/* Inverts the spectrum of two taps, from frequency number `first` of `frames` / 2 on. */
+static gpuconv_status invert_two_taps(int first, int frames, const float *frequency, gc_from_spectra *made,
+                                      gpuconv_error *error) {
+    float re[64], im[64];
+    for (int k = first; k <= frames / 2; k++) {
+        const double phase = 2 * acos(-1) * k / frames;
+        re[k - first] = (float)(-cos(5 * phase) - 0.25 * cos(6 * phase));
+        im[k - first] = (float)(sin(5 * phase) + 0.25 * sin(6 * phase));
+    }
+    const gc_spectra spectra = {1, frames / 2 + 1 - first, frequency + first, re, im};
+    return gc_spectra_invert("a file", &spectra, made, error);
+}
+
+static void a_convention_that_is_not_read_is_named(void **state) {
+    (void)state;
+    gpuconv_sofa *s;
+    gpuconv_error error = {0};
+    assert_int_equal(gc_sofa_load(SETS "filters.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error), GPUCONV_ERROR_FORMAT);
+    CHECK(strstr(error.message, "type 'SOS' (SimpleFreeFieldHRSOS); only responses and spectra"), "%s", error.message);
     assert_null(s);
+}
+
+/* The spectrum is that of -1 at frame 5 and -0.25 at frame 6, of which the magnitude at 0 Hz is extrapolated: every tap
+ * is wrong by the error of it divided by the frames. */
+static void a_spectrum_without_zero_hertz_keeps_its_level_and_sign(void **state) {
+    (void)state;
+    enum { FRAMES = 90 };
+    float frequency[FRAMES / 2 + 1];
+    gc_from_spectra made;
+    gpuconv_error error = {0};
+    for (int k = 0; k <= FRAMES / 2; k++)
+        frequency[k] = (float)(k * 100);
+    for (int first = 0; first < 2; first++) {
+        CHECK(invert_two_taps(first, FRAMES, frequency, &made, &error) == GPUCONV_OK, "%s", error.message);
+        assert_true(made.frames == FRAMES && made.rate == 9000 && made.lead == 9);
+        for (int n = 0; n < FRAMES; n++) {
+            const double want = n == 5 + 9 ? -1 : n == 6 + 9 ? -0.25 : 0, is = (double)made.taps[n];
+            CHECK(fabs(is - want) <= (first ? 1e-4 : 1e-6), "tap %d from frequency %d on: %g instead of %g", n, first,
+                  is, want);
+        }
+        free(made.taps);
+    }
+}
+
+static void frequencies_that_are_not_uniform_are_refused(void **state) {
+    (void)state;
+    float frequency[16];
+    gc_from_spectra made;
+    gpuconv_error error = {0};
+    for (int k = 0; k < 16; k++)
+        frequency[k] = (float)(100 * pow(2, k / 3.0));
+    assert_int_equal(invert_two_taps(0, 30, frequency, &made, &error), GPUCONV_ERROR_FORMAT);
+    CHECK(strstr(error.message, "a file: its frequencies are not uniform"), "%s", error.message);
+    for (int k = 0; k < 16; k++)
+        frequency[k] = (float)(250 + 100 * k);
+    assert_int_equal(invert_two_taps(0, 30, frequency, &made, &error), GPUCONV_ERROR_FORMAT);
+    CHECK(strstr(error.message, "begin at 250 Hz in steps of 100 Hz"), "%s", error.message);
+    frequency[3] = NAN;
+    assert_int_equal(invert_two_taps(0, 30, frequency, &made, &error), GPUCONV_ERROR_FORMAT);
+    assert_null(made.taps);
+}
+
+/* Returns a position at a distance of 2 m. */
+static void at_azimuth(double degrees, double at[3]) {
+    at[0] = 2 * cos(degrees * acos(-1) / 180);
+    at[1] = 2 * sin(degrees * acos(-1) / 180);
+    at[2] = 0;
+}
+
+/* A head that has turned to the left hears a source of the room farther to the right. */
+static void a_room_is_heard_from_a_turned_head(void **state) {
+    (void)state;
+    gpuconv_sofa *s;
+    gpuconv_error error = {0};
+    CHECK(gc_sofa_load(SETS "turned.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(s->measurements, 8);
+    for (int m = 0; m < 8; m++) {
+        double want[3], degrees;
+        at_azimuth(30 - 45 * m, want);
+        for (int k = 0; k < 3; k++)
+            CHECK(fabs(s->position[3 * m + k] - want[k]) < 1e-6, "coordinate %d at %d: %g", k, m,
+                  s->position[3 * m + k]);
+        assert_int_equal(gc_sofa_nearest(s, want, &degrees), m);
+    }
+    gpuconv_sofa_free(s);
+}
+
+/* The loudspeaker is chosen in the room, and the orientation by where it is from the head: at 30 degrees from the nose
+ * there are a measurement of one loudspeaker and, for a head turned by 45 degrees, nearly one of the other. */
+static void check_loudspeakers(const char *name) {
+    gpuconv_sofa *s;
+    gpuconv_error error = {0};
+    CHECK(gc_sofa_load(name, GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(s->measurements, 16);
+    for (int e = 0; e < 2; e++)
+        for (int m = 0; m < 8; m++) {
+            gpuconv_ir *ir;
+            /* 5 degrees beside the loudspeaker, and 3 beside the orientation */
+            const gc_scene scene = {.direction = e ? "-25,0,2" : "25,0,2",
+                                    .head = {.yaw = 45 * m + 3},
+                                    .interpolate = GPUCONV_INTERPOLATE_NEAREST};
+            CHECK(gc_spatial_make(s, &scene, 1, &ir, &error) == GPUCONV_OK, "%s", error.message);
+            for (int r = 0; r < 2; r++) {
+                const float *taps = gc_ir_plane(ir, r) + 3 * e; /* the second one is delayed by 3 frames */
+                CHECK(taps[0] == (float)(1 + m + 10 * e + 100 * r) && taps[3] == 0.125f,
+                      "%s: loudspeaker %d, orientation %d, receiver %d: %g", name, e, m, r, (double)taps[0]);
+            }
+            gpuconv_ir_free(ir);
+        }
+    gpuconv_sofa_free(s);
+}
+
+static void a_turned_head_hears_the_loudspeaker_that_was_chosen(void **state) {
+    (void)state;
+    check_loudspeakers(SETS "brir.sofa");
+    check_loudspeakers(SETS "mimo.sofa");
+}
+
+static void ambisonics_are_not_decoded_to_the_loudspeakers_of_a_room(void **state) {
+    (void)state;
+    gpuconv_sofa *s;
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    const gc_scene scene = {.layout = "ambisonic"};
+    CHECK(gc_sofa_load(SETS "brir.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
+    assert_int_equal(gc_spatial_make(s, &scene, 4, &ir, &error), GPUCONV_ERROR_ARGUMENT);
+    CHECK(strstr(error.message, "2 loudspeakers of a room (MultiSpeakerBRIR)"), "%s", error.message);
+    gpuconv_sofa_free(s);
 }
 
 static void reading_is_cancelled(void **state) {
@@ -144,7 +289,13 @@ static void reading_is_cancelled(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layout_gives_the_same_values),
-        cmocka_unit_test(a_file_of_spectra_is_told_what_is_read),
+        cmocka_unit_test(a_file_of_spectra_gives_the_responses_they_belong_to),
+        cmocka_unit_test(a_convention_that_is_not_read_is_named),
+        cmocka_unit_test(a_spectrum_without_zero_hertz_keeps_its_level_and_sign),
+        cmocka_unit_test(frequencies_that_are_not_uniform_are_refused),
+        cmocka_unit_test(a_room_is_heard_from_a_turned_head),
+        cmocka_unit_test(a_turned_head_hears_the_loudspeaker_that_was_chosen),
+        cmocka_unit_test(ambisonics_are_not_decoded_to_the_loudspeakers_of_a_room),
         cmocka_unit_test(reading_is_cancelled),
         cmocka_unit_test(hostile_files_end),
         cmocka_unit_test(no_byte_of_a_file_can_do_harm),

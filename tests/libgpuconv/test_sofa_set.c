@@ -125,7 +125,7 @@ static void every_direction_is_the_weighted_sum_of_its_corners(void **state) {
         double at[3], sum[3] = {0}, weights = 0;
         gc_blend b;
         random_direction(&random, at);
-        gc_sofa_blend(s, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
+        gc_sofa_blend(s, at, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
         for (int k = 0; k < 3; k++) {
             const double *corner = s->position + 3 * b.measurement[k];
             assert_true(b.weight[k] >= 0 && b.weight[k] <= b.weight[0]);
@@ -197,7 +197,7 @@ static void the_energy_is_the_mean_of_the_corners(void **state) {
         double at[3], want = 0;
         gc_blend b;
         random_direction(&random, at);
-        gc_sofa_blend(s, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
+        gc_sofa_blend(s, at, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
         assert_int_equal(gc_sofa_respond(s, &b, form, taps[0], 512, NULL), GPUCONV_OK);
         for (int k = 0; k < 3; k++)
             want += b.weight[k] * energy_of(gc_sofa_taps(s, b.measurement[k], 1), TAPS);
@@ -221,7 +221,7 @@ static void an_open_set_keeps_its_edge(void **state) {
         const double azimuth = 7.5 * pi / 180, up = elevation * pi / 180;
         const double at[3] = {cos(up) * cos(azimuth), cos(up) * sin(azimuth), sin(up)};
         gc_blend b;
-        gc_sofa_blend(s, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
+        gc_sofa_blend(s, at, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
         const int a = b.measurement[0], c = b.weight[1] > 0 ? b.measurement[1] : b.measurement[2];
         CHECK(a + c == 3 && a * c == 2 && fabs(b.weight[0] - 0.5) < 1e-6, "elevation %d: %d and %d with %g", elevation,
               a, c, b.weight[0]);
@@ -234,7 +234,7 @@ static void a_set_of_one_direction_gives_it_everywhere(void **state) {
     const double only[3] = {1, 0.2, 0}, at[3] = {-1, 0.5, -2};
     gc_blend b;
     gpuconv_sofa *s = make_set(only, 1, false);
-    gc_sofa_blend(s, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
+    gc_sofa_blend(s, at, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
     assert_true(b.weight[0] == 1 && b.measurement[0] == 0);
     gpuconv_sofa_free(s);
 }
@@ -268,7 +268,7 @@ static void directions_in_bad_places_are_no_danger(void **state) {
                 double at[3], weights = 0;
                 gc_blend b;
                 random_direction(&random, at);
-                gc_sofa_blend(s, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
+                gc_sofa_blend(s, at, at, GPUCONV_INTERPOLATE_TRIANGLE, false, &b);
                 for (int k = 0; k < 3; k++) {
                     weights += b.weight[k];
                     assert_true(b.weight[k] >= 0 && b.measurement[k] >= 0 && b.measurement[k] < count);
@@ -293,7 +293,7 @@ static void the_nearest_distance_is_used_and_its_gain_is_asked_for(void **state)
     for (int i = 0; i < COUNT(cases); i++) {
         const double at[3] = {0.6 * cases[i].distance, 0, 0.8 * cases[i].distance};
         gc_blend b;
-        gc_sofa_blend(s, at, GPUCONV_INTERPOLATE_TRIANGLE, true, &b);
+        gc_sofa_blend(s, at, at, GPUCONV_INTERPOLATE_TRIANGLE, true, &b);
         for (int k = 0; k < 3; k++)
             assert_true((b.measurement[k] >= 50) == cases[i].far);
         CHECK(fabs(b.gain - cases[i].gain) < 1e-9, "%g m: gain %g", cases[i].distance, b.gain);

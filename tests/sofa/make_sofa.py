@@ -11,7 +11,12 @@ dense.sofa   the values of pattern(), stored in every way of netCDF-4 that the o
              levels, attributes that are too long for its heap, a text of variable length, chunks that reach over the
              edges, a dimension without limit, checksums, floats, and numbers of the other order of bytes
 latest.sofa  the same values by h5py in the newest layout of HDF5, without chunks
-spectra.sofa SimpleFreeFieldHRTF: spectra instead of responses
+spectra.sofa SimpleFreeFieldHRTF, 48000 Hz: the spectra of the same values with 6 zeros behind them
+brir.sofa    MultiSpeakerBRIR, 48000 Hz: 8 orientations of a head, 45 degrees apart, to the left, and loudspeakers at 30
+             and -30 degrees and 2 m; the first tap tells the orientation and the loudspeaker
+mimo.sofa    SingleRoomMIMOSRIR: the same
+filters.sofa SimpleFreeFieldHRSOS, which is not read
+turned.sofa  SingleRoomSRIR, 48000 Hz: the first loudspeaker alone, from a listener 1 m above the floor
 """
 import os
 
@@ -143,12 +148,51 @@ def latest():
 
 
 def spectra():
+    responses, positions, _ = pattern()
+    values = np.fft.rfft(responses, 12)
     with h5py.File(os.path.join(HERE, "spectra.sofa"), "w", libver="latest") as f:
         for name, text in attributes("SimpleFreeFieldHRTF", "TF", "spectra").items():
             f.attrs[name] = np.bytes_(text)
-        f["Data.Real"] = np.ones((2, 2, 3))
-        f["Data.Imag"] = np.zeros((2, 2, 3))
-        f["SourcePosition"] = np.array([[0.0, 0, 1], [90, 0, 1]])
+        for name, data in {"Data.Real": values.real, "Data.Imag": values.imag, "N": np.arange(7) * 4000.0,
+                           "SourcePosition": positions}.items():
+            f[name] = data
+
+
+
+def filters():
+    with h5py.File(os.path.join(HERE, "filters.sofa"), "w", libver="latest") as f:
+        for name, text in attributes("SimpleFreeFieldHRSOS", "SOS", "filters").items():
+            f.attrs[name] = np.bytes_(text)
+
+
+def room(name, conventions, data_type, responses, more):
+    """A room in which a head turns by 45 degrees from measurement to measurement."""
+    yaw = np.radians(np.arange(8) * 45)
+    with h5py.File(os.path.join(HERE, name), "w", libver="latest") as f:
+        for key, text in attributes(conventions, data_type, name).items():
+            f.attrs[key] = np.bytes_(text)
+        for key, data in {"Data.IR": responses, "Data.SamplingRate": np.array([48000.0]),
+                          "ListenerView": np.stack([np.cos(yaw), np.sin(yaw), 0 * yaw], 1),
+                          "ListenerUp": np.array([[0.0, 0, 1]]), **more}.items():
+            f[key] = data
+        for key in ("SourcePosition", "ListenerPosition", "ListenerView"):
+            f[key].attrs["Type"] = "cartesian"
+        if "EmitterPosition" in f:
+            f["EmitterPosition"].attrs["Type"] = "spherical"
+
+
+def rooms():
+    taps = np.zeros((8, 2, 2, 4))  # measurements x receivers x emitters x taps
+    taps[..., 0] = np.arange(8)[:, None, None] + 10 * np.arange(2) + 100 * np.arange(2)[:, None] + 1
+    taps[..., 1:] = 0.5, 0.25, 0.125
+    more = {"SourcePosition": np.zeros((1, 3)), "ListenerPosition": np.zeros((1, 3)),
+            "EmitterPosition": np.array([[[30.0], [0], [2]], [[-30], [0], [2]]]),
+            "Data.Delay": np.array([[[0.0, 3], [0, 3]]])}
+    room("brir.sofa", "MultiSpeakerBRIR", "FIRE", taps, more)
+    room("mimo.sofa", "SingleRoomMIMOSRIR", "FIR-E", taps.transpose(0, 1, 3, 2), more)
+    front = 2 * unit(30, 0) + [0, 0, 1]
+    room("turned.sofa", "SingleRoomSRIR", "FIR", taps[:, :, 0],
+         {"SourcePosition": front[None], "ListenerPosition": np.array([[0.0, 0, 1]])})
 
 
 head()
@@ -157,3 +201,5 @@ order2()
 dense()
 latest()
 spectra()
+rooms()
+filters()

@@ -26,6 +26,7 @@ gpuconv_sofa *gc_sofa_new(gpuconv_ir *responses, int measurements, int receivers
     s->responses = responses;
     s->measurements = measurements;
     s->receivers = receivers;
+    s->speakers = 1;
     s->position = gc_calloc(measurements, 3 * (int64_t)sizeof *s->position);
     s->delay = gc_calloc(count, sizeof *s->delay);
     s->onset = gc_calloc(count, sizeof *s->onset);
@@ -64,30 +65,33 @@ bool gc_is_sofa(const char *path) {
 /* A measurement and its distance, for sorting. */
 typedef struct place {
     double distance;
-    int measurement;
+    int measurement, speaker;
 } place;
 
 static int compare_places(const void *a, const void *b) {
     const place *one = a, *other = b;
+    if (one->speaker != other->speaker)
+        return one->speaker - other->speaker;
     if (one->distance != other->distance)
         return one->distance < other->distance ? -1 : 1;
     return one->measurement - other->measurement;
 }
 
 /* Returns the end of the shell that begins at `begin` in the sorted places. */
-static int end_of_shell(const place *places, int begin, int count) {
+static int end_of_shell(const gpuconv_sofa *s, const place *places, int begin) {
     int end = begin + 1;
-    while (end < count && places[end].distance <= next_shell * places[end - 1].distance)
+    while (end < s->measurements && (s->speakers > 1 ? places[end].speaker == places[begin].speaker
+                                                     : places[end].distance <= next_shell * places[end - 1].distance))
         end++;
     return end;
 }
 
-/* Returns the number of shells; 1 if one of several would have too few measurements. */
-static int count_shells(const place *places, int count) {
+/* Returns the number of shells; 1 if one of several distances would have too few measurements. */
+static int count_shells(const gpuconv_sofa *s, const place *places) {
     int shells = 0;
-    for (int begin = 0, end; begin < count; begin = end, shells++) {
-        end = end_of_shell(places, begin, count);
-        if (end - begin < LEAST_OF_SHELL)
+    for (int begin = 0, end; begin < s->measurements; begin = end, shells++) {
+        end = end_of_shell(s, places, begin);
+        if (end - begin < LEAST_OF_SHELL && s->speakers == 1)
             return 1;
     }
     return shells;
@@ -103,12 +107,12 @@ static bool fill_shell(const gpuconv_sofa *s, const place *places, int count, in
     return shell->tree;
 }
 
-/* Sorts the measurements by distance. Returns NULL without memory. */
+/* Sorts the measurements by loudspeaker and distance. Returns NULL without memory. */
 static place *sort_places(const gpuconv_sofa *s) {
     place *places = gc_calloc(s->measurements, sizeof *places);
     for (int m = 0; places && m < s->measurements; m++) {
         double unit[3];
-        places[m] = (place){gc_unit_vector(s->position + 3 * (int64_t)m, unit), m};
+        places[m] = (place){gc_unit_vector(s->position + 3 * (int64_t)m, unit), m, m % s->speakers};
     }
     if (places)
         qsort(places, (size_t)s->measurements, sizeof *places, compare_places);
@@ -118,11 +122,11 @@ static place *sort_places(const gpuconv_sofa *s) {
 gpuconv_status gc_sofa_make_shells(gpuconv_sofa *s, gpuconv_error *error) {
     place *places = sort_places(s);
     int *index = gc_calloc(s->measurements, sizeof *index);
-    const int shells = places ? count_shells(places, s->measurements) : 1;
+    const int shells = places ? count_shells(s, places) : 1;
     s->shell = gc_calloc(shells, sizeof *s->shell);
     bool ok = places && index && s->shell;
     for (int begin = 0, end; ok && s->shells < shells; begin = end) {
-        end = shells == 1 ? s->measurements : end_of_shell(places, begin, s->measurements);
+        end = shells == 1 ? s->measurements : end_of_shell(s, places, begin);
         ok = fill_shell(s, places + begin, end - begin, index, &s->shell[s->shells++]);
     }
     free(places);
@@ -159,21 +163,34 @@ static double length_of(const double v[3]) {
     return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
 }
 
-/* Returns the shell whose distance is nearest to the length of a vector. */
-static const gc_shell *find_shell(const gpuconv_sofa *s, const double at[3]) {
-    const double wanted = length_of(at);
+/* Returns the shell whose loudspeaker is nearest to a direction of the room; without loudspeakers, the one whose
+ * distance is nearest to the length of the vector. */
+static const gc_shell *find_shell(const gpuconv_sofa *s, const double room[3]) {
+    double unit[3], nearest = INFINITY;
+    const double wanted = gc_unit_vector(room, unit);
     const gc_shell *best = &s->shell[0];
-    for (int i = 1; i < s->shells; i++)
-        if (fabs(s->shell[i].distance - wanted) < fabs(best->distance - wanted))
+    for (int i = 0; i < s->shells; i++) {
+        const double *at = s->shell[i].speaker;
+        const double off = s->speakers > 1 ? -(at[0] * unit[0] + at[1] * unit[1] + at[2] * unit[2])
+                                           : fabs(s->shell[i].distance - wanted);
+        if (off < nearest) {
+            nearest = off;
             best = &s->shell[i];
+        }
+    }
     return best;
 }
 
-int gc_sofa_nearest(const gpuconv_sofa *s, const double at[3], double *degrees) {
+/* Searches a shell. Returns the measurement. */
+static int find_nearest(const gc_shell *shell, const double at[3], double *degrees) {
     double angle;
-    const int measurement = gc_direction_tree_nearest(find_shell(s, at)->tree, at, &angle);
+    const int measurement = gc_direction_tree_nearest(shell->tree, at, &angle);
     *degrees = angle * 180 / 3.14159265358979323846;
     return measurement;
+}
+
+int gc_sofa_nearest(const gpuconv_sofa *s, const double at[3], double *degrees) {
+    return find_nearest(find_shell(s, at), at, degrees);
 }
 
 /* Puts the corner of the largest weight first. */
@@ -189,10 +206,11 @@ static void order_corners(gc_blend *b) {
         }
 }
 
-void gc_sofa_blend(const gpuconv_sofa *s, const double at[3], gpuconv_interpolate how, bool by_distance, gc_blend *b) {
+void gc_sofa_blend(const gpuconv_sofa *s, const double at[3], const double room[3], gpuconv_interpolate how,
+                   bool by_distance, gc_blend *b) {
     const double same = 1e-4; /* degrees */
-    const gc_shell *shell = find_shell(s, at);
-    const int nearest = gc_sofa_nearest(s, at, &b->degrees);
+    const gc_shell *shell = find_shell(s, room);
+    const int nearest = find_nearest(shell, at, &b->degrees);
     if (how == GPUCONV_INTERPOLATE_NEAREST || b->degrees < same ||
         !gc_sphere_mesh_find(shell->mesh, at, nearest, b->measurement, b->weight)) {
         *b = (gc_blend){.measurement = {nearest, nearest, nearest}, .weight = {1, 0, 0}, .degrees = b->degrees};

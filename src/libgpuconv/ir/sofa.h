@@ -9,9 +9,10 @@
 /* Frames before and after it over which a shift by a fraction of a frame spreads a response. */
 enum { GC_HALF_SINC = 32 };
 
-/* The measurements of about the same distance. */
+/* The measurements of about the same distance; in a set of several loudspeakers, those of one of them. */
 typedef struct gc_shell {
-    double distance; /* mean, in metres */
+    double distance;   /* mean, in metres */
+    double speaker[3]; /* of a loudspeaker: unit vector to it along the axes of the room */
     gc_direction_tree *tree;
     gc_sphere_mesh *mesh; /* NULL: not made yet */
 } gc_shell;
@@ -21,13 +22,14 @@ struct gpuconv_sofa {
     char *name;            /* of the file */
     gpuconv_ir *responses; /* as stored, without the delays of the file: plane measurement x receivers + receiver */
     int measurements, receivers;
-    double *position;       /* per measurement: x to the front, y to the left, z up; in metres */
-    double *delay;          /* per response: frames by which the file delays it */
+    int speakers;     /* above 1: loudspeakers of a room with a turning head; measurement i is of number i % speakers */
+    double *position; /* per measurement: x to the front, y to the left, z up; in metres */
+    double *delay;    /* per response: frames by which the file delays it */
     _Atomic(double) *onset; /* per response: delay within its taps in frames; NaN: not computed yet */
     double longest_delay;
     bool fractions; /* a delay is no whole number of frames */
     int shells;
-    gc_shell *shell; /* by rising distance */
+    gc_shell *shell; /* by rising distance, or per loudspeaker */
     char conventions[128], title[128], listener[128];
 };
 
@@ -70,10 +72,11 @@ bool gc_is_sofa(const char *path);
  * between them. */
 int gc_sofa_nearest(const gpuconv_sofa *sofa, const double at[3], double *degrees);
 
-/* Finds the measurements for a direction, as gc_sofa_choose has chosen. `by_distance`: the gain is the
- * distance of the measurements divided by that of `at`. */
-void gc_sofa_blend(const gpuconv_sofa *sofa, const double at[3], gpuconv_interpolate how, bool by_distance,
-                   gc_blend *blend);
+/* Finds the measurements for a direction, as gc_sofa_choose has chosen: `at` in the coordinates of the head, `room` the
+ * same one in those of the room, by which a set of several loudspeakers chooses the nearest of them. `by_distance`: the
+ * gain is the distance of the measurements divided by that of `at`. */
+void gc_sofa_blend(const gpuconv_sofa *sofa, const double at[3], const double room[3], gpuconv_interpolate how,
+                   bool by_distance, gc_blend *blend);
 
 /* Returns the form in which responses of single measurements keep every frame, or that of interpolated ones. */
 gc_sofa_form gc_sofa_form_of(const gpuconv_sofa *sofa, bool interpolated);

@@ -101,7 +101,7 @@ gpuconv_status gpuconv_sofa_respond(const gpuconv_sofa *s, const double *xyz, in
         if (!is_position(xyz + 3 * i))
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "position %lld has no direction: %g, %g, %g",
                            (long long)i + 1, xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]);
-        gc_sofa_blend(s, xyz + 3 * i, interpolate, by_distance, &blend);
+        gc_sofa_blend(s, xyz + 3 * i, xyz + 3 * i, interpolate, by_distance, &blend);
         status = gc_sofa_respond(s, &blend, form, taps + i * s->receivers * form.frames, form.frames, error);
     }
     return status;

@@ -38,7 +38,7 @@ static int find_blends(const gpuconv_sofa *s, const gc_directions *d, const gc_s
     for (int i = 0; i < d->count; i++) {
         double at[3];
         gc_rotate_to_head(&head, d->at[i], at);
-        gc_sofa_blend(s, at, how, scene->by_distance, &blend[i]);
+        gc_sofa_blend(s, at, d->at[i], how, scene->by_distance, &blend[i]);
         worst = blend[i].degrees > blend[worst].degrees ? i : worst;
     }
     return worst;
@@ -85,12 +85,17 @@ static gpuconv_status make_directions(const gpuconv_sofa *s, const gc_directions
     return finish_directions(s, made, how, worst, degrees, ir, error);
 }
 
-/* Decodes ambisonics. Returns TOPOLOGY, MEMORY, CANCELLED. */
+/* Decodes ambisonics. Returns ARGUMENT, TOPOLOGY, MEMORY, CANCELLED. */
 static gpuconv_status decode(const gpuconv_sofa *s, int inputs, const gc_scene *scene, gpuconv_ir **ir,
                              gpuconv_error *error) {
     const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
     const int order = gc_ambisonic_order(inputs);
     gc_decoder *decoder;
+    if (s->speakers > 1)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: ambisonics are not decoded to the %d loudspeakers of a room (%s); use --layout stereo or "
+                       "another one of loudspeakers",
+                       s->name, s->speakers, s->conventions);
     if (!order)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                        "ambisonics of order 1 to 7 have 4, 9, 16, 25, 36, 49 or 64 channels, not %d", inputs);

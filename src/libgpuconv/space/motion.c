@@ -89,7 +89,7 @@ static double find_place(const gpuconv_motion *m, int64_t hop, int channel, doub
 static double place(const gpuconv_motion *m, int64_t hop, int channel, gc_blend *blend) {
     double at[3];
     const double delay = find_place(m, hop, channel, at);
-    gc_sofa_blend(m->set, at, m->config.interpolate, m->config.by_distance, blend);
+    gc_sofa_blend(m->set, at, at, m->config.interpolate, m->config.by_distance, blend);
     return delay;
 }
 
