@@ -6,7 +6,7 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 static const char script[] =
     "import sys, time, torch, torch.nn.functional as F\n"
@@ -63,7 +63,9 @@ bool gc_bench_rows_peer(const gc_bench_row *rows, int count, gpuconv_backend bac
     FILE *python = popen(command, "r"); /* NOLINT(cert-env33-c): the text is this file's */
     if (!python)
         return false;
-    for (int i = 0; i < count && fgets(line, sizeof line, python); i++)
-        seconds[i] = strtod(line, NULL);
+    for (int i = 0; i < count && fgets(line, sizeof line, python); i++) {
+        line[strcspn(line, "\r\n")] = '\0';
+        (void)gc_number_parse(line, &seconds[i]); /* of "nan" it stays NAN */
+    }
     return pclose(python) == 0;
 }
