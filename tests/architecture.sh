@@ -43,6 +43,7 @@ checked=
 L=libgpuconv
 allow src/$L/core windows/paths.h
 allow src/$L/core/windows
+allow src/$L/core/macos
 allow src/$L/dsp "$L/core/*"
 allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
@@ -167,8 +168,8 @@ found=$(cut -d: -f1 "$list" | sort | uniq -d)
 
 # Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in include nothing of core and show
 # numbers to people only.
-# core/os_posix.c scans integers. A statement ends with a line that ends in ; or a brace.
-find src kernels python/src \( -name '*.[ch]' -o -name '*.cpp' \) ! -path "src/$L/core/number.c" ! -path "src/$L/core/os_posix.c" \
+# core/os_linux.c scans integers. A statement ends with a line that ends in ; or a brace.
+find src kernels python/src \( -name '*.[ch]' -o -name '*.cpp' \) ! -path "src/$L/core/number.c" ! -path "src/$L/core/os_linux.c" \
     ! -path 'src/lv2/*' >"$list"
 found=$(while read -r file; do code "$file" | sed "s|^|$file: |"; done <"$list" | awk '
     { file = $1; sub("^[^ ]* ", ""); line = $0; gsub(/"([^"\\]|\\.)*"/, "\"\"", line)

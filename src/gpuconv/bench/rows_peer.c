@@ -64,9 +64,8 @@ bool gc_bench_rows_peer(const gc_bench_row *rows, int count, gpuconv_backend bac
     if (!python)
         return false;
     for (int i = 0; i < count && fgets(line, sizeof line, python); i++) {
-        line[strcspn(line, "\n")] = '\0';
-        if (!gc_number_parse(line, &seconds[i]))
-            seconds[i] = (double)NAN;
+        line[strcspn(line, "\r\n")] = '\0';
+        (void)gc_number_parse(line, &seconds[i]); /* of "nan" it stays NAN */
     }
     return pclose(python) == 0;
 }

@@ -178,7 +178,7 @@ static bool copy_format(parser *p, const chunk *c) {
 /* Copies the texts of a LIST chunk that libsndfile stores: those of an INFO list, and the labels of cues. */
 static void copy_list(parser *p, const chunk *list) {
     const int64_t begin = p->count, end = list->at + 8 + (int64_t)list->size;
-    const chunk type = {.at = list->at, .name = "LIST"};
+    const chunk type = {.at = list->at, .name = {'L', 'I', 'S', 'T'}};
     chunk c;
     const unsigned char *name = copy_chunk(p, &type, 4);
     const bool info = name && is_named(name, "INFO"), labels = name && is_named(name, "adtl");

@@ -306,7 +306,7 @@ static bool same_rest(const gc_history *h, const gc_past_line *p, const gc_entry
 }
 
 static bool is_same_file(const gc_state *state, const struct stat *st) {
-    return state->size >= 0 && state->device == st->st_dev && state->inode == st->st_ino;
+    return state->size >= 0 && state->device == (uint64_t)st->st_dev && state->inode == st->st_ino;
 }
 
 /* Judges an entry whose output exists as the regular file with the status `st`. */
