@@ -102,7 +102,8 @@ int gc_processor_count(void) {
     return n > 0 ? n : 1;
 }
 
-int gc_posix_close_others(posix_spawn_file_actions_t *actions, short *flags) {
+int gc_posix_close_others(posix_spawn_file_actions_t *actions,
+                          short *flags) { /* NOLINT(readability-non-const-parameter): as on macOS */
     (void)flags;
 #if defined __GLIBC__ && __GLIBC__ * 100 + __GLIBC_MINOR__ >= 234
     return posix_spawn_file_actions_addclosefrom_np(actions, 3);
