@@ -166,7 +166,7 @@ static double length_of(const double v[3]) {
 /* Returns the shell whose loudspeaker is nearest to a direction of the room; without loudspeakers, the one whose
  * distance is nearest to the length of the vector. */
 static const gc_shell *find_shell(const gpuconv_sofa *s, const double room[3]) {
-    double unit[3], nearest = INFINITY;
+    double unit[3], nearest = HUGE_VAL;
     const double wanted = gc_unit_vector(room, unit);
     const gc_shell *best = &s->shell[0];
     for (int i = 0; i < s->shells; i++) {
