@@ -66,6 +66,9 @@ extern const char *gc_program;
  * than 1023 bytes is shortened in the middle. @return `status` */
 int gc_print_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Prints a note in the same way. */
+void gc_print_note(const char *text);
+
 /* The words that an option accepts, for argDescrip and gc_choose. */
 #define GC_WORDS_BACKEND "auto|cpu|cuda"
 #define GC_WORDS_REPORT "text|json"

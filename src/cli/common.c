@@ -25,6 +25,10 @@ int gc_print_error(int status, const char *format, ...) {
     return status;
 }
 
+void gc_print_note(const char *text) {
+    (void)gc_print_error(GC_EXIT_DONE, "%s", text);
+}
+
 int gc_exit_of(gpuconv_status status) {
     return !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
 }

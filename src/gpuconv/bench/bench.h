@@ -32,13 +32,12 @@ typedef struct gc_roofline {
 
 /* The configuration of a benchmark, and the peak rates that its figures are compared with. */
 typedef struct gc_bench {
-    gpuconv_config config;                         /* backend AUTO: every available backend */
-    int runs;                                      /* 3..64 */
-    bool time_reference;                           /* also times FFTW and cuFFT if they are installed */
-    gpuconv_report *report;                        /* receives the results */
-    gc_roofline *roofline;                         /* receives a point for every convolution; may be NULL */
-    void (*note)(void *context, const char *text); /* receives progress and skipped measurements; may be NULL */
-    void *context;
+    gpuconv_config config;          /* backend AUTO: every available backend */
+    int runs;                       /* 3..64 */
+    bool time_reference;            /* also times FFTW and cuFFT if they are installed */
+    gpuconv_report *report;         /* receives the results */
+    gc_roofline *roofline;          /* receives a point for every convolution; may be NULL */
+    void (*note)(const char *text); /* receives progress and skipped measurements; may be NULL */
     /* Peak rates by backend, written by gc_bench_peak_rates; 0: not measured, or no such backend. */
     double arithmetic[GC_BACKENDS]; /* operations per second */
     double bus[GC_BACKENDS];        /* bytes per second in each direction, both directions at once */

@@ -10,7 +10,7 @@
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/report/report.h"
-#include "material.h"
+#include "timing.h"
 
 #include <errno.h>
 #include <math.h>
@@ -178,8 +178,7 @@ static bool read_output(const gc_material *m, const char *path, int64_t *frames)
 static void note_tool(const gc_bench *b, const char *name, const char *what) {
     char text[TEXT];
     snprintf(text, sizeof text, "%s: %s", name, what);
-    if (b->note)
-        b->note(b->context, text);
+    gc_bench_note(b, text);
 }
 
 /* Reports the times and the output check of one tool. @return STATE if gpuconv's own output is wrong */

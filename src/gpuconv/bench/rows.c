@@ -46,10 +46,7 @@ static gc_bench_row case_of(int i, gpuconv_backend backend) {
     const bool own = r.responses == r.rows;
     if (backend == GPUCONV_BACKEND_CPU)
         r.rows = gc_max(r.rows / CPU_PART, own ? 1 : r.responses);
-    if (r.hop)
-        r.responses = r.rows * (r.frames / r.hop);
-    else if (own)
-        r.responses = r.rows;
+    r.responses = r.hop ? r.rows * (r.frames / r.hop) : own ? r.rows : r.responses;
     return r;
 }
 
@@ -142,10 +139,10 @@ static void report_case(const gc_bench *b, gpuconv_backend backend, const gc_ben
     const double bytes = samples * (double)gc_timed_sample_bytes(r->type);
     if (r->hop)
         snprintf(each, sizeof each, "%lld taps each %lld frames", (long long)r->taps, (long long)r->hop);
+    else if (r->responses == r->rows)
+        snprintf(each, sizeof each, "own %lld", (long long)r->taps);
     else
-        snprintf(each, sizeof each, "%s%.0lld%s%lld", r->responses == r->rows ? "own" : "",
-                 r->responses == r->rows ? 0LL : (long long)r->responses, r->responses == r->rows ? " " : " of ",
-                 (long long)r->taps);
+        snprintf(each, sizeof each, "%lld of %lld", (long long)r->responses, (long long)r->taps);
     snprintf(label, sizeof label, "%s: %lld x %lld, %s%s", gpuconv_backend_name(backend), (long long)r->rows,
              (long long)r->frames, each, r->type == GPUCONV_SAMPLE_F32 ? "" : ", half");
     const double values[] = {median * 1e3, spread * 1e3, median / (bytes / b->copy[backend]),

@@ -11,7 +11,7 @@
 
 void gc_bench_note(const gc_bench *b, const char *text) {
     if (b->note)
-        b->note(b->context, text);
+        b->note(text);
 }
 
 int gc_bench_backends(const gc_bench *b, const gc_backend *list[GC_BACKENDS]) {

@@ -19,12 +19,6 @@ typedef struct options {
     int channels, runs, threads, device, peers, processes, stream, list, quiet;
 } options;
 
-static void note(void *context, const char *text) {
-    const options *o = context;
-    if (!o->quiet)
-        fprintf(stderr, "gpuconv: %s\n", text);
-}
-
 static bool is_case(const char *wanted) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
@@ -58,8 +52,7 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
     b->config.device = o->device;
     b->runs = o->runs;
     b->time_reference = o->peers;
-    b->note = note;
-    b->context = (void *)o;
+    b->note = o->quiet ? NULL : gc_print_note;
     *format = (gpuconv_report_format)report;
     return GC_EXIT_DONE;
 }

@@ -10,19 +10,13 @@ typedef struct options {
     int device, threads, runs, quiet;
 } options;
 
-static void note(void *context, const char *text) {
-    const options *o = context;
-    if (!o->quiet)
-        fprintf(stderr, "gpuconv: %s\n", text);
-}
-
-static int run(options *o) {
+static int run(const options *o) {
     const int format = gc_choose("--report", o->report, GC_WORDS_REPORT);
     const int backend = format < 0 ? -1 : gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
     if (backend < 0)
         return GC_EXIT_USAGE;
     gpuconv_error error = {0};
-    gc_bench b = {.config = gpuconv_config_default(), .runs = o->runs, .note = note, .context = o};
+    gc_bench b = {.config = gpuconv_config_default(), .runs = o->runs, .note = o->quiet ? NULL : gc_print_note};
     b.config.backend = (gpuconv_backend)backend;
     b.config.device = o->device;
     b.config.threads = o->threads;

@@ -30,12 +30,6 @@ static void warn_of(const char *name, const char *what, int number, const gc_swe
                              what, number, c->inr);
 }
 
-static void note(void *context, const char *text) {
-    (void)context;
-    if (!measure.quiet)
-        (void)gc_print_error(GC_EXIT_DONE, "%s", text);
-}
-
 /* Prints the devices. */
 static int list_devices(void) {
     gpuconv_error error = {0};
@@ -58,7 +52,7 @@ static int run_play(const char *response) {
     c->input_device = measure.input;
     c->recording = measure.recording;
     c->check = !measure.no_check;
-    c->note = note;
+    c->note = measure.quiet ? NULL : gc_print_note;
     c->cancel = gc_catch_signals();
     gpuconv_status status = gc_measure(c, response, &result, &error);
     if (status)

@@ -132,7 +132,7 @@ static gpuconv_status check_levels(const gc_measurement_config *c, gpuconv_error
                        level_text(found[i].peak, peak, sizeof peak), level_text(found[i].noise, noise, sizeof noise),
                        found[i].held ? "" : ", no sweep", found[i].clipped ? ", clips" : "");
         if (c->note)
-            c->note(c->context, line);
+            c->note(line);
         clipped = !clipped && found[i].clipped ? i + 1 : clipped;
         held += found[i].held && i + 1 != c->loopback;
     }

@@ -18,10 +18,9 @@ typedef struct gc_measurement_config {
     double noise;                             /* seconds of background noise before the sweeps */
     double length;                            /* seconds of response; 0: as long as the silence after the sweep */
     int block;
-    bool check;                                    /* check the levels first */
-    const char *recording;                         /* file that the mean recording is written to; NULL: none */
-    void (*note)(void *context, const char *text); /* gets lines on levels; NULL: none */
-    void *context;
+    bool check;                     /* check the levels first */
+    const char *recording;          /* file that the mean recording is written to; NULL: none */
+    void (*note)(const char *text); /* gets lines on levels; NULL: none */
     const volatile int *cancel;
 } gc_measurement_config;
 

@@ -45,6 +45,13 @@ void gc_rows_forget(gc_rows *r) {
         r->scratch[i].kept[0].data = NULL;
 }
 
+/* A row that is divided into jobs, and the transforms of its response where neither the caller nor the call keeps
+ * them. */
+typedef struct divided_row {
+    gc_row row;
+    gc_kept_response own;
+} divided_row;
+
 /* Some blocks of a row that is divided, or some rows. */
 typedef struct job {
     const gc_row *divided; /* NULL: rows */
@@ -59,19 +66,14 @@ typedef struct batch {
     double limit;   /* of the time of a job, about */
     job *jobs;
     int64_t job_count;
-    gc_row *divided;
+    divided_row *divided;
     int64_t divided_count;
     _Atomic bool failed; /* memory is exhausted */
 } batch;
 
 static void free_batch(batch *b) {
-    for (int64_t i = 0; i < b->divided_count; i++) {
-        gc_kept_response *kept = b->divided[i].prepared;
-        if (!kept || kept->taps || kept == b->divided[i].shared)
-            continue; /* of the caller */
-        gc_kept_response_free_spectra(kept);
-        free(kept);
-    }
+    for (int64_t i = 0; i < b->divided_count; i++)
+        gc_kept_response_free_spectra(&b->divided[i].own);
     free(b->divided);
     free(b->jobs);
 }
@@ -124,16 +126,16 @@ static int64_t parts_of(const gc_row *row, double limit) {
     return row->seconds > limit && row->terms < 2 ? gc_min(row->blocks, (int64_t)(row->seconds / limit) + 1) : 1;
 }
 
-/* Divides a row into jobs. Returns false without memory. */
-static bool divide(batch *b, const gc_row *row, int64_t parts) {
-    gc_row *divided = &b->divided[b->divided_count++];
-    *divided = *row;
+/* Divides a row into jobs. */
+static void divide(batch *b, const gc_row *row, int64_t parts) {
+    divided_row *divided = &b->divided[b->divided_count++];
+    divided->row = *row;
+    if (row->method == GC_ROW_OVERLAP_SAVE && !row->prepared)
+        divided->row.prepared = &divided->own;
     for (int64_t k = 0; k < parts; k++) {
         const int64_t first = row->blocks * k / parts, next = row->blocks * (k + 1) / parts;
-        b->jobs[b->job_count++] = (job){divided, row->first_block + first, next - first};
+        b->jobs[b->job_count++] = (job){&divided->row, row->first_block + first, next - first};
     }
-    return row->method != GC_ROW_OVERLAP_SAVE || row->prepared ||
-           (divided->prepared = gc_calloc(1, sizeof *divided->prepared));
 }
 
 /* Every job but the last of a list, and but those before divided rows, takes the limit or longer; a divided row takes
@@ -158,8 +160,10 @@ static bool make_jobs(batch *b) {
         if (parts == 1) {
             run.count++;
             seconds += seconds_of(&row);
-        } else if (plan_row(b, i, 0, &row, &last, NULL) || !divide(b, &row, parts)) {
+        } else if (plan_row(b, i, 0, &row, &last, NULL)) {
             return false;
+        } else {
+            divide(b, &row, parts);
         }
         const bool together = row.method != GC_ROW_WHOLE || run.count % rows_together(b, &row) == 0;
         const bool enough = seconds >= b->limit && together && full < most;
@@ -177,7 +181,7 @@ static bool make_jobs(batch *b) {
 
 static void transform_response(void *context, int64_t index, int worker) {
     batch *b = context;
-    const gc_row *row = &b->divided[index];
+    const gc_row *row = &b->divided[index].row;
     if (row->method == GC_ROW_OVERLAP_SAVE && !b->failed &&
         !gc_row_spectrum(b->rows, &b->rows->scratch[worker], row, 1))
         b->failed = true;

@@ -118,9 +118,7 @@ static gpuconv_status choose_window(const gpuconv_job *job, const gc_audio_info 
 
 static void progress(void *context, int64_t frames) {
     const task *t = context;
-    const gc_audio_info *in = gc_reader_info(t->transfer.reader);
-    gpuconv_progress p = {sizeof p, frames, in->frames, in->rate, gc_now() - t->begin};
-    t->job->progress(t->job->context, &p);
+    gc_send_progress(t->job, t->transfer.reader, frames, t->begin);
 }
 
 /* Prepares the response, plans, creates the output file and the engine. The input is open. */
@@ -128,7 +126,6 @@ static gpuconv_status set_up(task *t, const gpuconv_config *config, gpuconv_erro
     const gpuconv_job *job = t->job;
     gc_transfer *transfer = &t->transfer;
     const gc_audio_info *in = gc_reader_info(transfer->reader);
-    const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = gc_cancel_flag()};
     const gc_pcm floats = {GC_F32, 32};
     gpuconv_config sized = *config;
     gc_early_start gpu;
@@ -145,9 +142,7 @@ static gpuconv_status set_up(task *t, const gpuconv_config *config, gpuconv_erro
         status = gpuconv_plan_new(t->ir, &sized, &t->plan, error);
     int64_t frames = in->frames < 0 || transfer->floor > 0 ? -1 : in->frames + transfer->after - transfer->skip;
     if (!status)
-        status = gc_writer_new(job->output, &wish, in, gpuconv_ir_outputs(t->ir), frames, &transfer->writer, error);
-    if (!status)
-        status = gc_metadata_copy(transfer->reader, transfer->writer, error);
+        status = gc_transfer_open(transfer, job, gpuconv_ir_outputs(t->ir), frames, error);
     if (!status)
         status = gc_engine_new(t->plan, in->pcm, transfer->convert ? floats : gc_writer_pcm(transfer->writer),
                                &transfer->engine, error);

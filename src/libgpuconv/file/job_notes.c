@@ -1,6 +1,7 @@
-/* The notes of a job. */
+/* The notes and the progress of a job. */
 #include "job_notes.h"
 
+#include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
@@ -17,6 +18,13 @@ void gc_note(const gpuconv_job *job, const char *format, ...) {
     gc_visible_print(text, sizeof text, format, args);
     va_end(args);
     job->note(job->context, text);
+}
+
+void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t frames, double begin) {
+    const gc_audio_info *in = gc_reader_info(reader);
+    const gpuconv_progress p = {sizeof p, frames, in->frames, in->rate, gc_now() - begin};
+    if (job->progress)
+        job->progress(job->context, &p);
 }
 
 /* Sends a note about clipped samples, with the gain that avoids them. The gain is rounded down to 0.1 dB and keeps the

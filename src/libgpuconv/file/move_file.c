@@ -9,6 +9,7 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/dither.h"
+#include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/ir/sofa.h"
 
 #include <math.h>
@@ -22,6 +23,7 @@ typedef struct move {
     gpuconv_sofa *set;
     gpuconv_path *path;
     gpuconv_motion *motion;
+    double interval;      /* seconds between exchanges of responses */
     gc_transfer transfer; /* its reader, writer, window and figures */
     gc_stream_stats stats;
     gc_dither pack;
@@ -64,9 +66,8 @@ static gpuconv_status check(const gpuconv_job *job, const gpuconv_config *config
 static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_error *error) {
     const gpuconv_job *job = m->job;
     const gc_audio_info *in = gc_reader_info(m->transfer.reader);
-    const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = gc_cancel_flag()};
     gpuconv_motion_config moving = gpuconv_motion_config_default();
-    moving.interval = job->interval != 0 ? job->interval : moving.interval;
+    m->interval = moving.interval = job->interval != 0 ? job->interval : moving.interval;
     moving.interpolate = job->preparation->interpolate;
     moving.by_distance = job->preparation->by_distance;
     moving.doppler = job->doppler;
@@ -80,10 +81,8 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
         return status;
     const double tail = (double)gpuconv_motion_tail(m->motion);
     m->transfer.after = (int64_t)fmin(tail, job->tail * in->rate);
-    status = gc_writer_new(job->output, &wish, in, m->set->receivers,
-                           in->frames < 0 ? -1 : in->frames + m->transfer.after, &m->transfer.writer, error);
-    if (!status)
-        status = gc_metadata_copy(m->transfer.reader, m->transfer.writer, error);
+    status = gc_transfer_open(&m->transfer, job, m->set->receivers,
+                              in->frames < 0 ? -1 : in->frames + m->transfer.after, error);
     if (status)
         return status;
     const int64_t wide = BLOCK * (int64_t)sizeof(float);
@@ -125,27 +124,24 @@ static gpuconv_status write_ready(move *m, int64_t end, gpuconv_error *error) {
 static gpuconv_status feed_block(move *m, int64_t *got, gpuconv_error *error) {
     gc_transfer *t = &m->transfer;
     const int channels = gc_reader_info(t->reader)->channels;
-    const float *rows[GC_MAX_CHANNELS];
+    float *rows[GC_MAX_CHANNELS];
     const double begin = gc_now();
     gpuconv_status status = gc_reader_read_floats(t->reader, m->in, BLOCK, got, error);
     if (status)
         return status;
-    for (int c = 0; c < channels; c++) {
+    for (int c = 0; c < channels; c++)
         rows[c] = m->planes + (int64_t)c * BLOCK;
-        for (int64_t i = 0; i < *got; i++)
-            m->planes[(int64_t)c * BLOCK + i] = m->in[i * channels + c];
-    }
+    gc_pcm_unpack(gc_simd_best(), (gc_pcm){GC_F32, 32}, m->in, channels, *got, rows, 0);
     t->read += *got;
     const double fed = gc_now();
     t->read_seconds += fed - begin;
-    status = gpuconv_motion_feed(m->motion, rows, *got, error);
+    status = gpuconv_motion_feed(m->motion, (const float *const *)rows, *got, error);
     m->stats.compute += gc_now() - fed;
     return status;
 }
 
 /* Moves all blocks. */
 static gpuconv_status run(move *m, gpuconv_error *error) {
-    const gc_audio_info *in = gc_reader_info(m->transfer.reader);
     gpuconv_status status = GPUCONV_OK;
     for (int64_t got = 1; got > 0 && !status;) {
         if (gc_cancelled())
@@ -153,9 +149,8 @@ static gpuconv_status run(move *m, gpuconv_error *error) {
         status = feed_block(m, &got, error);
         if (!status)
             status = write_ready(m, got ? m->transfer.read : m->transfer.read + m->transfer.after, error);
-        const gpuconv_progress p = {sizeof p, m->transfer.read, in->frames, in->rate, gc_now() - m->begin};
-        if (!status && m->job->progress)
-            m->job->progress(m->job->context, &p);
+        if (!status)
+            gc_send_progress(m->job, m->transfer.reader, m->transfer.read, m->begin);
     }
     if (!status)
         status = gc_reader_check_end(m->transfer.reader, error);
@@ -187,8 +182,7 @@ gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config
                 gc_reader_info(reader)->channels, gc_reader_info(reader)->channels == 1 ? "" : "s",
                 gc_reader_info(reader)->channels == 1 ? "s" : "", job->path,
                 how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of" : "to the nearest of",
-                m.set->measurements, 1e3 * (job->interval != 0 ? job->interval : 0.005),
-                job->doppler ? ", with the Doppler effect" : "");
+                m.set->measurements, 1e3 * m.interval, job->doppler ? ", with the Doppler effect" : "");
     if (!status)
         status = run(&m, error);
     if (!status) {

@@ -233,6 +233,14 @@ static gpuconv_status run(transfer *p, gpuconv_error *error) {
     return !status && is_cancelled(p) ? fail_cancelled(p, error) : status;
 }
 
+gpuconv_status gc_transfer_open(gc_transfer *t, const gpuconv_job *job, int channels, int64_t frames,
+                                gpuconv_error *error) {
+    const gc_output_options wish = {.format = job->format, .encoding = job->encoding, .cancel = gc_cancel_flag()};
+    const gpuconv_status status =
+        gc_writer_new(job->output, &wish, gc_reader_info(t->reader), channels, frames, &t->writer, error);
+    return status ? status : gc_metadata_copy(t->reader, t->writer, error);
+}
+
 gpuconv_status gc_transfer_run(gc_transfer *t, gpuconv_error *error) {
     transfer p = {.t = t, .pack = gc_dither_begin(gc_writer_pcm(t->writer), t->dither)};
     p.outputs = gc_writer_channels(t->writer);
