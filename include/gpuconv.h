@@ -468,11 +468,11 @@ typedef enum gpuconv_interpolate {
     GPUCONV_INTERPOLATE_TRIANGLE
 } gpuconv_interpolate;
 
-/** How ambisonics of order N are decoded above N x 624 Hz, where they no longer describe a head. Below, the responses
- * are those that fit all measured directions best. */
+/** How ambisonics of order N are decoded above N x 624 Hz, where they no longer describe a head. Below that frequency
+ * all decoders are the least-squares fit to the measured directions. */
 typedef enum gpuconv_decode {
     GPUCONV_DECODE_AUTO = 0,      /**< MAGLS */
-    GPUCONV_DECODE_LEAST_SQUARES, /**< as below */
+    GPUCONV_DECODE_LEAST_SQUARES, /**< the same fit at all frequencies */
     GPUCONV_DECODE_ALIGNED,       /**< least squares of responses without their differences in delay */
     GPUCONV_DECODE_MAGLS          /**< least squares of the magnitudes, with phases that go on from below */
 } gpuconv_decode;
@@ -661,7 +661,7 @@ typedef struct gpuconv_motion_config {
     double interval;                 /**< seconds after which responses are exchanged, up to 1; 0.005 (default) */
     gpuconv_interpolate interpolate; /**< between the directions of the set */
     bool by_distance;                /**< the gain is the measured distance divided by that of the path */
-    bool doppler; /**< the sound needs distance / (343 m/s), so that its pitch changes with the speed */
+    bool doppler; /**< the sound arrives distance / (343 m/s) later, so that its pitch changes with the speed */
     int threads;  /**< 1..1024; 0 (default): one per core */
 } gpuconv_motion_config;
 
@@ -702,7 +702,7 @@ GPUCONV_API void gpuconv_motion_free(gpuconv_motion *motion);
 GPUCONV_API int64_t gpuconv_motion_tail(const gpuconv_motion *motion);
 
 /**
- * Takes a block of the input and computes what is complete.
+ * Takes a block of the input and computes the frames of the result that no later block changes.
  * @param motion      moving sources
  * @param in          one array of `frames` samples for each channel of the path
  * @param frames      0 or more; 0: the input has ended, and the rest is computed

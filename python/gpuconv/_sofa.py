@@ -147,7 +147,7 @@ class SofaSet:
             (rows, 3). Between two rows azimuth, elevation and distance are linear; azimuths of 0 and 720 make two turns.
         interval: seconds after which the responses are exchanged. Meanwhile delays go in a straight line, and the rest of
             the responses crosses over.
-        interpolate, by_distance: as in responses(). doppler: the sound needs distance / (343 m/s).
+        interpolate, by_distance: as in responses(). doppler: the sound arrives distance / (343 m/s) later.
         The same samples as `gpuconv IN SET OUT --path FILE`.
         """
         kept = np.ascontiguousarray(on_host("x", x))

@@ -291,7 +291,7 @@ static struct poptOption table[] = {
     {"interval", '\0', POPT_ARG_DOUBLE, &given.interval, GC_RANGE_INTERVAL,
      "exchange the responses of moving channels every SECONDS (default: 0.005)", "SECONDS"},
     {"doppler", '\0', POPT_ARG_NONE, &given.doppler, 0,
-     "the sound of moving channels needs its time, so that its pitch changes with the speed", NULL},
+     "delay the sound of moving channels by its way, so that the pitch changes with the speed", NULL},
     GC_RESPONSE_TABLE(given.response){"format", 'f', POPT_ARG_STRING, &given.format, 0,
                                       "container of OUT, such as wav, flac or raw (default: from its extension)",
                                       "NAME"},

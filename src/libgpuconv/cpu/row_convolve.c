@@ -42,33 +42,26 @@ static float *reserve_spectrum(const gc_fft *fft, float **spectrum) {
     return *spectrum;
 }
 
-/* Converts `count` samples that are `step` elements apart. A loop over adjacent ones is vectorised. */
-#define CONVERT(to, convert, from, step, count)                                                                        \
-    if ((step) == 1)                                                                                                   \
-        for (int64_t i = 0; i < (count); i++)                                                                          \
-            (to)[i] = convert((from)[i]);                                                                              \
-    else                                                                                                               \
-        for (int64_t i = 0; i < (count); i++)                                                                          \
-        (to)[i] = convert((from)[i * (step)])
-
-/* Converts `count` frames of an array from frame `at` on, all of which exist. */
+/* Converts `count` frames of an array from frame `at` on, all of which exist. The compiler vectorises the loops over
+ * adjacent samples. */
 static void load(const gc_array *from, int64_t at, int64_t count, float *to) {
     const int64_t step = from->step;
     const float *floats = (const float *)from->data + at * step;
     const uint16_t *halves = (const uint16_t *)from->data + at * step;
-    if (from->type == GPUCONV_SAMPLE_F32 && step == 1) {
+    if (from->type == GPUCONV_SAMPLE_F32 && step == 1)
         memcpy(to, floats, (size_t)count * sizeof *to);
-    } else if (from->type == GPUCONV_SAMPLE_F32 && step == -1) { /* a loop that the compiler vectorises */
+    else if (from->type == GPUCONV_SAMPLE_F32 && step == -1)
         for (int64_t i = 0; i < count; i++)
             to[i] = floats[-i];
-    } else if (from->type == GPUCONV_SAMPLE_F32) {
+    else if (from->type == GPUCONV_SAMPLE_F32)
         for (int64_t i = 0; i < count; i++)
             to[i] = floats[i * step];
-    } else if (from->type == GPUCONV_SAMPLE_F16) {
-        CONVERT(to, gc_half_to_float, halves, step, count);
-    } else {
-        CONVERT(to, gc_bfloat_to_float, halves, step, count);
-    }
+    else if (from->type == GPUCONV_SAMPLE_F16)
+        for (int64_t i = 0; i < count; i++)
+            to[i] = gc_half_to_float(halves[i * step]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] = gc_bfloat_to_float(halves[i * step]);
 }
 
 void gc_row_gather(const gc_array *from, int64_t at, int64_t count, float *to) {
@@ -117,12 +110,6 @@ void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *
     else if (row->output.type == GPUCONV_SAMPLE_F32)
         for (int64_t i = 0; i < count; i++)
             floats[i * step] = row->accumulate ? gain * from[i] + floats[i * step] : gain * from[i];
-    else if (row->output.type == GPUCONV_SAMPLE_F16 && step == 1 && !row->accumulate) /* two loops to vectorise */
-        for (int64_t i = 0; i < count; i++)
-            halves[i] = gc_half_of_float(gain * from[i]);
-    else if (row->output.type == GPUCONV_SAMPLE_BF16 && step == 1 && !row->accumulate)
-        for (int64_t i = 0; i < count; i++)
-            halves[i] = gc_bfloat_of_float(gain * from[i]);
     else if (row->output.type == GPUCONV_SAMPLE_F16)
         for (int64_t i = 0; i < count; i++)
             halves[i * step] =

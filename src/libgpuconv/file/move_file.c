@@ -96,7 +96,7 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
     return m->in && m->planes && m->out && m->result && m->raw ? GPUCONV_OK : gc_fail_memory(error, job->output);
 }
 
-/* Writes what is complete, up to the end of the result. Returns FILE, CANCELLED. */
+/* Writes the frames of the result that no later input changes, up to its end. Returns FILE, CANCELLED. */
 static gpuconv_status write_ready(move *m, int64_t end, gpuconv_error *error) {
     gc_transfer *t = &m->transfer;
     const int receivers = m->set->receivers;
