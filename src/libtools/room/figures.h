@@ -59,6 +59,9 @@ gpuconv_status gc_figures_prepared(const char *input, const char *path, const gp
                                    const gc_figures_options *options, gc_figures *figures, gpuconv_error *error);
 void gc_figures_free(gc_figures *figures);
 
+/* Frees the response and the curves of the decay, which only drawings need. */
+void gc_figures_shrink(gc_figures *figures);
+
 static inline const gc_figure *gc_figure_at(const gc_figures *f, int channel, int band) {
     return &f->figure[channel * f->bands + band];
 }
