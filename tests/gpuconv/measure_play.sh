@@ -98,6 +98,13 @@ after_5_ms() {
     grep -qE 'direct sound after (4.[89].|5.0.) ms' "$work/log/err"
 }
 one_of_eight after_5_ms || fail "not after 5 ms: $(cat "$work/log/err")"
+# A sink and a source of PulseAudio by name, while others are the default, and their list.
+quietly pactl load-module module-null-sink sink_name=other rate=48000 || fail "no second sink"
+quietly pactl set-default-sink other
+quietly pactl set-default-source other.monitor
+measure -q --no-check --output pulse:null --input pulse:ear || fail "named devices: exit $?: $(cat "$work/log/err")"
+quietly pactl set-default-sink null
+quietly pactl set-default-source ear
 
 # Noise above the decay: a warning. An input that clips: the level check refuses; without it, a warning.
 settings='0.5 0.05'

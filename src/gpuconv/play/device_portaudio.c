@@ -109,6 +109,15 @@ static int find_device(const char *name, bool input) {
     return paNoDevice;
 }
 
+/* Chooses a sink or source of PulseAudio, "pulse:NAME", in the variable that the device "pulse" of ALSA obeys.
+ * @return the device's name for PortAudio; NULL if there is too little memory */
+static const char *choose_pulse(const char *name, bool input) {
+    static const char prefix[] = "pulse:";
+    if (!name || strncmp(name, prefix, sizeof prefix - 1) != 0)
+        return name;
+    return setenv(input ? "PULSE_SOURCE" : "PULSE_SINK", name + sizeof prefix - 1, 1) == 0 ? "pulse" : NULL;
+}
+
 /* Adapts PortAudio's callback to gc_sound_callback. */
 static int stream_callback(const void *in, void *out, unsigned long frames, const PaStreamCallbackTimeInfo *time,
                            PaStreamCallbackFlags flags, void *context) {
@@ -137,8 +146,8 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
         return fail_device(err, "sound", error);
     }
     silence_alsa();
-    int output = find_device(config->output, false),
-        input = config->inputs ? find_device(config->input, true) : paNoDevice;
+    int output = find_device(choose_pulse(config->output, false), false),
+        input = config->inputs ? find_device(choose_pulse(config->input, true), true) : paNoDevice;
     gpuconv_status status = GPUCONV_OK;
     if (output == paNoDevice || (config->inputs && input == paNoDevice)) {
         const char *missing = output == paNoDevice ? config->output : config->input;

@@ -52,7 +52,7 @@ gpuconv_status gc_take_record(const gc_take_config *c, gc_take *take, gpuconv_er
     gc_sound_device *sound = NULL;
     recorder r = {.config = c};
     *take = (gc_take){0};
-    gpuconv_status status = gc_sound_load(GC_SOUND_PORTAUDIO, &system, error);
+    gpuconv_status status = gc_sound_load(c->sound, &system, error);
     if (status)
         return status;
     r.samples = gc_calloc(c->recorded * c->inputs, sizeof *r.samples);

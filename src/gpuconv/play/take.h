@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 typedef struct gc_take_config {
+    gc_sound_choice sound;
     const char *output_device, *input_device; /* as in gc_sound_config */
     int output;                               /* channel that plays, from 0; those before it are silent */
     int inputs;                               /* channels that are recorded */
