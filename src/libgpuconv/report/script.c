@@ -38,8 +38,8 @@ static void begin_script(FILE *to, gc_plot_format format, int width, int height)
         gc_print(to, "set terminal pdfcairo size %.3fin,%.3fin font 'sans,10'\n", width / 96.0, height / 96.0);
 }
 
-static const char *const band_colour[] = {"#5b1a73", "#8a1c78", "#b02371", "#cf3361", "#e54c4b",
-                                          "#f06c38", "#f58d2a", "#e6a81e", "#c9b615"};
+static const char *const band_colour[] = {"#5b1a73", "#8a1c78", "#b02371", "#cf3361", "#de4a48",
+                                          "#e2682f", "#d9801e", "#bf8f12", "#94980f"};
 enum { BAND_COLOURS = 9 };
 
 const char *gc_channel_colour(int channel) {
@@ -177,7 +177,7 @@ static void panel_waterfall(FILE *to, const gc_panel *p) {
     gc_print(to,
              "set format y '%%g s'\nset ytics %.9g\nset yrange [%.9g:0]\nset zrange [%.9g:%.9g]\n"
              "splot '-' using 1:2:3 with lines lw 0.6 lc rgb '%s' notitle\n",
-             coarse_step(p->seconds), p->seconds, p->level_range[0], p->level_range[1], gc_channel_colour(0));
+             coarse_step(2 * p->seconds), p->seconds, p->level_range[0], p->level_range[1], gc_channel_colour(0));
     for (int c = 0; c < p->columns; c++, fputc('\n', to))
         for (int r = 0; r < p->rows; r++)
             gc_print(to, "%.7g %.7g %.2f\n", p->x[r], p->seconds * c / p->columns,
@@ -233,7 +233,7 @@ void gc_script_panels(const gc_panel *panel, int count, int columns, gc_plot_for
         begin_script(to, format, 480, 340);
     if (columns)
         fprintf(to, "set multiplot layout %d,%d\n", rows, columns);
-    fputs("set border lc rgb '#555555'\nset tics nomirror out\nunset colorbox\nset style fill solid 1 noborder\n"
+    fputs("set border front lc rgb '#555555'\nset tics nomirror out\nunset colorbox\nset style fill solid 1 noborder\n"
           "set palette defined (0 '#ffffff', 0.25 '#d6e6f4', 0.5 '#6aaed6', 0.75 '#1764ab', 1 '#08204a')\n",
           to);
     for (int i = 0; i < count; i++) {

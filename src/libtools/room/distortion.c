@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PER_OCTAVE = 12, NOISE = GC_HARMONICS + 1 /* index of the noise among the parts */, PARTS };
+enum { PER_OCTAVE = 12, NOISE = GC_HARMONICS + 1 /* index of the noise among the parts */, PARTS, UNUSED = 12 };
 
 static const double pi = 3.14159265358979323846;
 
@@ -61,8 +61,9 @@ typedef struct cuts {
     double *power[PARTS]; /* sums of |H|^2 over the bins below k */
 } cuts;
 
+/* Returns how long before the direct sound a part begins. Noise is taken where harmonic 12 would be, which is weak. */
 static double seconds_before(const gc_sweep_growth *g, int part) {
-    return part == NOISE ? fmin(6 * g->seconds, 0.8 * g->seconds * log(g->to / g->from)) : g->seconds * log(part);
+    return g->seconds * log(part == NOISE ? UNUSED : part);
 }
 
 /* Cuts a part out and transforms it. The cut begins with a rise of a twentieth of the window before the direct sound
@@ -111,7 +112,8 @@ static void fill_points(const cuts *c, const gc_sweep_growth *g, gc_distortion *
         d->hz[i] = hz;
         d->level[i] = 10 * log10(fmax(first, 1e-30));
         d->total[i] = 100 * sqrt(sum);
-        d->noise[i] = 100 * sqrt(noise);
+        /* Before the sweep began nothing is recorded: at low frequencies the noise is not known. */
+        d->noise[i] = 2 * hz > 1.3 * UNUSED * g->from ? 100 * sqrt(noise) : (double)NAN;
         d->points++;
     }
 }

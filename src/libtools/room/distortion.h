@@ -20,7 +20,7 @@ typedef struct gc_sweep_growth {
 bool gc_sweep_measure_growth(const gpuconv_ir *sweep, gc_sweep_growth *growth);
 
 /* The distortion of a channel over the frequency of the fundamental: 12 points per octave, with one at 1 kHz. NaN where
- * a harmonic lies outside the sweep. */
+ * a harmonic lies outside the sweep, or the noise is not known. */
 typedef struct gc_distortion {
     int points;
     double hz[GC_DISTORTION_POINTS];
