@@ -81,6 +81,7 @@ static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise,
                                    .samples = played,
                                    .played = total,
                                    .recorded = s->frames,
+                                   .lead = s->noise,
                                    .cancel = c->cancel};
     if (!status)
         status = gc_take_record(&config, &take, error);
