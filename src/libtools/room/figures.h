@@ -1,7 +1,8 @@
 /*
  * Room acoustics: all figures of a response by channel and band: reverberation and clarity (acoustics.h), speech
  * transmission (speech.h) and two-channel parameters (spatial.h). The Python package includes only this header. Beside
- * it the folder has drawings (charts.h) and pages (page.h) of the figures, sine sweeps for measurements (sine_sweep.h)
+ * it the folder has means over positions (positions.h), drawings (charts.h, band_charts.h) and pages (page.h) of the
+ * figures, sine sweeps for measurements (sine_sweep.h), distortion (distortion.h), microphones (microphone.h)
  * and synthesis of responses (make.h).
  */
 #ifndef GPUCONV_ROOM_FIGURES_H

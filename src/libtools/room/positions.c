@@ -76,12 +76,11 @@ gc_mean gc_mean_finish(gc_mean m) {
 
 gc_mean gc_positions_mean(const gc_positions *p, double nominal, gc_quantity quantity) {
     gc_mean m = {0};
-    for (int k = 0; k < gc_positions_count(p); k++) {
-        int channel;
-        const gc_figures *f = gc_positions_at(p, k, &channel);
-        for (int b = 0; b < f->bands; b++)
-            if (f->figure[b].band.nominal == nominal)
-                gc_mean_add(&m, gc_quantity_of(gc_figure_at(f, channel, b), quantity));
+    for (int i = 0; i < p->files; i++) {
+        const gc_figures *f = &p->figures[i];
+        for (int k = 0; k < f->channels * f->bands; k++)
+            if (f->figure[k].band.nominal == nominal && f->figure[k].channel + 1 != p->lateral)
+                gc_mean_add(&m, gc_quantity_of(&f->figure[k], quantity));
     }
     return gc_mean_finish(m);
 }
