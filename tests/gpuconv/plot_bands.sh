@@ -86,6 +86,15 @@ quietly env "PATH=$work/spy:$PATH" "$GPUCONV" ir info room1.wav --bands third-oc
 bands=$(grep -c ',1,[0-9.][0-9.]*,' "$work/log/csv")
 drawn=$(sed -n 's/^plot //p' "$work/log/script" | sed -n 2p | tr ',' '\n' | grep -c "using")
 [ "$drawn" -eq "$bands" ] || fail "$drawn decays are drawn for $bands third-octaves"
+# A channel has the same colour in every panel, and no band has it.
+sed -n 's/^plot //p' "$work/log/script" | head -n 4 | while read -r line; do
+    echo "$line" | grep -o '#[0-9a-f]\{6\}' | sort -u | tr '\n' ' '
+    echo
+done >"$work/log/colours"
+for panel in 1 3 4; do
+    [ "$(sed -n ${panel}p "$work/log/colours")" = '#1764ab #2a9d3a ' ] || fail "panel $panel has other colours: $(cat "$work/log/colours")"
+done
+sed -n 2p "$work/log/colours" | grep -q '#1764ab\|#2a9d3a' && fail "a band has the colour of a channel: $(cat "$work/log/colours")"
 runs ir info room1.wav room2.wav room3.wav room1.wav room2.wav --bands none --plot five.svg
 one_line "five.svg: the first 4 of 5 files are drawn; --plot-bands and --html draw all of them"
 refuses 2 "--plot-bands needs bands" ir info room1.wav --bands none --plot-bands out.svg

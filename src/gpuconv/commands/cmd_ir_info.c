@@ -244,7 +244,8 @@ const gc_command gc_command_ir_info = {
         "impulse-to-noise ratio INR. The column doubt names what decides other than the room: filter (bandwidth "
         "times decay time below 4), noise T20 or noise T30 (INR below 35 or 45 dB), nonlinear (above 10 per mille), "
         "curved (T30 and T20 differ by more than 10 %; ISO 3382-2, annex B). A value that cannot be determined is "
-        "-.\n\n"
+        "-. Single numbers follow: T mid (T30 at 500 Hz and 1 kHz), the bass ratio (125 and 250 Hz against 500 Hz and "
+        "1 kHz) and others; and of several files or channels, which are positions, mean and standard deviation.\n\n"
         "For speech: the index STI with the modulation transfer indices of its octaves (IEC 60268-16). For two channels, as at "
         "two ears: the interaural cross-correlation IACC of the whole response, of its first 80 ms and of the rest.",
     .options = info_table,
