@@ -103,8 +103,9 @@ quietly pactl load-module module-null-sink sink_name=other rate=48000 || fail "n
 quietly pactl set-default-sink other
 quietly pactl set-default-source other.monitor
 runs ir measure --list-devices
-grep -q '^out pulse:null ' "$work/log/out" && grep -q '^in  pulse:ear ' "$work/log/out" ||
-    fail "the sinks and sources are not listed: $(cat "$work/log/out")"
+for name in 'out pulse:null' 'in  pulse:ear'; do
+    grep -q "^$name " "$work/log/out" || fail "$name is not listed: $(cat "$work/log/out")"
+done
 measure -q --no-check --output pulse:null --input pulse:ear || fail "named devices: exit $?: $(cat "$work/log/err")"
 quietly pactl set-default-sink null
 quietly pactl set-default-source ear

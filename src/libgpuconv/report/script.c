@@ -155,11 +155,11 @@ static void panel_axes(FILE *to, const gc_panel *p) {
 
 static void panel_image(FILE *to, const gc_panel *p) {
     frequency_ticks(to, 'y', p->y_range, p, true);
-    gc_print(
-        to,
-        "set cbrange [%.9g:%.9g]\nset format cb '%%g dB'\nset colorbox user origin graph 1.04, graph 0 size graph 0.04, graph 1\n"
-        "plot '-' using 1:2:3 with image notitle\n",
-        p->level_range[0], p->level_range[1]);
+    gc_print(to,
+             "set cbrange [%.9g:%.9g]\nset format cb '%%g dB'\n"
+             "set colorbox user origin graph 1.04, graph 0 size graph 0.04, graph 1\n"
+             "plot '-' using 1:2:3 with image notitle\n",
+             p->level_range[0], p->level_range[1]);
     for (int c = 0; c < p->columns; c++)
         for (int r = 0; r < p->rows; r++) {
             double x = p->x_range[0] + p->seconds * (c + 0.5) / p->columns;
