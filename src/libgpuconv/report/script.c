@@ -145,7 +145,7 @@ static void panel_axes(FILE *to, const gc_panel *p) {
     fprintf(to, "set lmargin 9\nset rmargin %d\nset tmargin 2.5\nset bmargin %d\n",
             p->key_right ? 16
             : labels     ? 3
-                         : 11,
+                         : 13,
             p->key_right ? 5 : 5 + (labels > 2) + (labels > 4));
     if (p->logarithmic)
         frequency_ticks(to, 'x', p->x_range, p, false);
