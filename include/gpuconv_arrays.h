@@ -18,7 +18,10 @@
  *   frames beyond the end of the convolution are zero, on a GPU up to the rounding of the transform.
  * - A job has one of three operations. CONVOLVE writes `output`. The other two are its adjoints: `output` then holds
  * the gradient by y, and the array that is written receives the gradient by x or by h. The shapes stay the same.
- * - Samples are 32-bit floats, IEEE halves or bfloat16, each array of its own type; arithmetic is in 32-bit floats.
+ * - Samples are 32-bit floats, IEEE halves or bfloat16, each array of its own type; arithmetic is in 32-bit floats. On
+ * a GPU rows of halves or bfloat16 that share a response may be multiplied on tensor cores: their products are exact,
+ * and the sums are 32-bit floats that are truncated instead of rounded, far below the rounding of the result to its
+ * type.
  * - On the CPU a call returns when its work is done, and can be cancelled (gpuconv_cancel_set). A row of a convolution
  *   gives the same bytes alone, in any batch and with any number of threads. While the response is not longer than the
  *   signal and N + M - 1 is above 8192, a signal gives the same bytes as gpuconv_convolve_file with the CPU backend,
