@@ -1207,8 +1207,12 @@ typedef struct gpuconv_job {
     const volatile int *cancel; /**< non-zero cancels the job; set from any thread; NULL: none */
     const char *path; /**< of a SOFA file: the channels of the input move as in this file of gpuconv_path_load. Of the
                          preparation, interpolate, by_distance and gain may be set. NULL: they do not move */
-    double interval;  /**< with `path`: seconds after which responses are exchanged, up to 1; 0 (default): 0.005 */
+    double interval;  /**< with `path` or `head`: seconds after which responses are exchanged, up to 1; 0 (default):
+                         0.005 */
     bool doppler;     /**< with `path`: as in gpuconv_motion_config */
+    const char *head; /**< of a SOFA file: the listener's head turns as in this file of gpuconv_head_load, before the
+                         channels of `path` or those of the preparation's direction or speakers, of which
+                         interpolate, by_distance, decode, diffuse_eq and gain may be set. NULL: it does not turn */
 } gpuconv_job;
 
 /** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */

@@ -105,8 +105,6 @@ static gpuconv_status take_message(reading *r, double seconds, char *line, gpuco
     value[0] = seconds - r->first;
     if (t->count && value[0] < t->seconds[t->count - 1])
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%g s is before the line above", value[0]);
-    if (!isfinite(value[1] + value[2] + value[3]))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "has a value that is not finite");
     for (int k = 0; k < r->form->angles; k++)
         value[k + 1] = unwrap(t, 3 * channel + k, value[k + 1]);
     if (t->count == 0 || value[0] >= t->seconds[t->count - 1] + together) {
