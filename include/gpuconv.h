@@ -797,6 +797,12 @@ GPUCONV_API void gpuconv_motion_process(gpuconv_motion *motion, const float *con
  * place. Does not wait, lock or allocate. */
 GPUCONV_API void gpuconv_motion_seek(gpuconv_motion *motion, int64_t frame);
 
+/** Turns the head from the next interval on, instead of gpuconv_motion_config.head: as a head tracker says. Does not
+ * wait, lock or allocate; any thread may call it.
+ * @param motion  moving sources
+ * @param angles  yaw, pitch and roll in degrees, finite: to the left, up, to the right */
+GPUCONV_API void gpuconv_motion_turn(gpuconv_motion *motion, const double angles[3]);
+
 GPUCONV_API int64_t gpuconv_motion_latency(const gpuconv_motion *motion); /**< frames; 0 if they were not started */
 GPUCONV_API int64_t gpuconv_motion_late(const gpuconv_motion *motion);    /**< frames that were not rendered in time */
 

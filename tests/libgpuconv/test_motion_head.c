@@ -297,6 +297,28 @@ static void a_path_is_moved_to_another_place_of_the_file(void **state) {
     gpuconv_sofa_free(set);
 }
 
+static void a_tracked_head_turns_the_scene(void **state) {
+    (void)state;
+    gpuconv_sofa *set = open_set("head.sofa");
+    gpuconv_path *path = make_turn(20, 50);
+    gpuconv_head *head = make_head(40, 40, -20);
+    gpuconv_motion *m;
+    gpuconv_error error = {0};
+    guarded x = make_tones(1), want = run_with(set, path, head, &x);
+    CHECK(gpuconv_motion_new(set, path, NULL, &m, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gpuconv_motion_start(m, 64, &error) == GPUCONV_OK, "%s", error.message);
+    gpuconv_motion_turn(m, (const double[3]){40, -20, 0});
+    guarded y = play(m, &x, want.frames, 64);
+    CHECK(oracle_identical("tracker", &want, want.frames, &y, y.frames), "a tracked head");
+    guarded_free(&x);
+    guarded_free(&y);
+    guarded_free(&want);
+    gpuconv_motion_free(m);
+    gpuconv_path_free(path);
+    gpuconv_head_free(head);
+    gpuconv_sofa_free(set);
+}
+
 /* ---- Recordings -------------------------------------------------------------------------------------------------- */
 
 static gpuconv_status load_text(const char *text, int channels, gpuconv_path **path, gpuconv_head **head,
@@ -400,6 +422,7 @@ int main(void) {
         cmocka_unit_test(a_sound_device_gets_the_frames_of_a_file),
         cmocka_unit_test(frames_that_are_late_are_silent_and_counted),
         cmocka_unit_test(a_path_is_moved_to_another_place_of_the_file),
+        cmocka_unit_test(a_tracked_head_turns_the_scene),
         cmocka_unit_test(a_recorded_path_is_that_of_its_rows),
         cmocka_unit_test(a_recorded_head_is_that_of_its_rows),
         cmocka_unit_test(wrong_recordings_are_refused),

@@ -28,6 +28,8 @@ struct gpuconv_motion {
     int64_t past;          /* frames before a chunk that delays and their filters reach back to */
     int64_t skip, tail;    /* frames before time zero, and behind the input */
     _Atomic int64_t ahead; /* frames by which the path is ahead of the input */
+    _Atomic bool turned;   /* the head is turned by these angles */
+    _Atomic double angle[3];
 
     /* Filters. The spectrum of `points` frames has `floats` floats; those of a response are scaled for the inverse
      * transform. */

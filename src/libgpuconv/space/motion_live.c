@@ -149,7 +149,9 @@ static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const floa
 }
 
 void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *const *out, int64_t frames) {
-    gc_motion_live *l = m->live;
+    gc_motion_live *l = m ? m->live : NULL;
+    if (!l || !in || !out)
+        return;
     l->missing -= write_ring(m, l, NULL, l->missing);
     l->missing += frames - (l->missing ? 0 : write_ring(m, l, in, frames));
     const int64_t from = l->at - l->latency, made = atomic_load_explicit(&l->made, memory_order_acquire);
@@ -163,7 +165,16 @@ void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *co
 }
 
 void gpuconv_motion_seek(gpuconv_motion *m, int64_t frame) {
-    atomic_store(&m->ahead, frame - (m->live ? m->live->at : m->fed));
+    if (m)
+        atomic_store(&m->ahead, frame - (m->live ? m->live->at : m->fed));
+}
+
+void gpuconv_motion_turn(gpuconv_motion *m, const double angles[3]) {
+    if (!m || !angles)
+        return;
+    for (int k = 0; k < 3; k++)
+        atomic_store_explicit(&m->angle[k], angles[k], memory_order_relaxed);
+    atomic_store_explicit(&m->turned, true, memory_order_release);
 }
 
 int64_t gpuconv_motion_latency(const gpuconv_motion *m) {

@@ -70,9 +70,12 @@ gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
-static gc_rotation rotation_at(const gpuconv_motion *m, double seconds) {
+static gc_rotation rotation_at(gpuconv_motion *m, double seconds) {
     double angle[3] = {0};
-    if (m->config.head)
+    if (atomic_load_explicit(&m->turned, memory_order_acquire))
+        for (int k = 0; k < 3; k++)
+            angle[k] = atomic_load_explicit(&m->angle[k], memory_order_relaxed);
+    else if (m->config.head)
         gc_head_at(m->config.head, seconds, angle);
     return gc_rotation_of(angle[0], angle[1], angle[2]);
 }
