@@ -27,8 +27,9 @@ static gpuconv_status open_files(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
     gpuconv_status status = gpuconv_sofa_open(c->responses[0], p->rate, &p->sofa, error);
     if (!status)
-        status = c->path ? gpuconv_path_load(c->path, p->inputs, &p->path, error)
-                         : gpuconv_path_new_still(c->direction ? c->direction : c->speakers, p->inputs, &p->path, error);
+        status = c->path
+                     ? gpuconv_path_load(c->path, p->inputs, &p->path, error)
+                     : gpuconv_path_new_still(c->direction ? c->direction : c->speakers, p->inputs, &p->path, error);
     if (!status && c->head)
         status = gpuconv_head_load(c->head, &p->turns, error);
     return status;
