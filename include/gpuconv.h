@@ -604,6 +604,21 @@ GPUCONV_API gpuconv_status gpuconv_sofa_respond(const gpuconv_sofa *set, const d
                                                 gpuconv_error *error);
 
 /**
+ * As gpuconv_sofa_respond, for a head that is turned: in a set of several loudspeakers the nearest one in the room is
+ * chosen, and then the orientation of the head.
+ * @param set          an open set
+ * @param xyz          `count` x 3: directions in the room
+ * @param count        1 or more
+ * @param preparation  of its steps interpolate, by_distance, yaw, pitch and roll are used; NULL: the defaults
+ * @param[out] taps    `count` x receivers x frames, row by row; undefined after a failure
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return as gpuconv_sofa_respond
+ */
+GPUCONV_API gpuconv_status gpuconv_sofa_respond_turned(const gpuconv_sofa *set, const double *xyz, int64_t count,
+                                                       const gpuconv_preparation *preparation, float *taps,
+                                                       gpuconv_error *error);
+
+/**
  * Does what gpuconv_ir_prepare does with the file of an open set, at the rate of the set.
  * @param set          an open set
  * @param preparation  the steps; NULL: none

@@ -127,19 +127,31 @@ class SofaSet:
         found, degrees = self._set.nearest(tuple(_to_xyz(direction).tolist()))
         return int(found), float(degrees)
 
-    def responses(self, directions: Any, *, interpolate: str = "auto", by_distance: bool = False) -> np.ndarray:
+    def responses(
+        self,
+        directions: Any,
+        *,
+        interpolate: str = "auto",
+        by_distance: bool = False,
+        yaw: float = 0,
+        pitch: float = 0,
+        roll: float = 0,
+    ) -> np.ndarray:
         """Returns the responses of directions, (..., 2) or (..., 3), as an array (..., receivers, frames).
 
         interpolate: "triangle": between the three measured directions around one, delays and the rest apart; "nearest":
             that of the nearest; "auto": triangle.
         by_distance: the gain is the measured distance divided by that of the direction.
+        yaw, pitch, roll: the head is turned, in degrees to the left, up, to the right; in a room of several loudspeakers
+            the direction chooses one of these.
         Each has the first `lead` frames before time zero. For time_varying(), give a direction for each hop.
         """
         at = _to_xyz(directions)
         rows = at.reshape(-1, 3)
         made = np.empty((len(rows) * self.receivers, self.frames), np.float32)
         if len(rows):
-            self._set.respond(rows, choose("interpolate", interpolate, INTERPOLATIONS), bool(by_distance), made)
+            turn: "Preparation" = {"interpolate": interpolate, "by_distance": by_distance, "yaw": yaw, "pitch": pitch, "roll": roll}
+            self._set.respond(rows, steps_of(turn), made)
         return made.reshape(at.shape[:-1] + (self.receivers, self.frames))
 
     def move(

@@ -41,11 +41,12 @@ std::pair<int, double> nearest(const sofa_set &self, const std::tuple<double, do
 }
 
 // `out`: a row for each direction and receiver.
-void respond(const sofa_set &self, const positions_in &at, int interpolate, bool by_distance,
+void respond(const sofa_set &self, const positions_in &at, const dictionary &steps,
              const nb::ndarray<float, nb::device::cpu, nb::ndim<2>, nb::c_contig> &out) {
+    const preparation p(steps);
     run_interruptible([&](gpuconv_error *error) {
-        return gpuconv_sofa_respond(self.set.get(), at.data(), (int64_t)at.shape(0), (gpuconv_interpolate)interpolate,
-                                    by_distance, out.data(), error);
+        return gpuconv_sofa_respond_turned(self.set.get(), at.data(), (int64_t)at.shape(0), &p.steps, out.data(),
+                                           error);
     });
 }
 
@@ -165,7 +166,7 @@ void bind_sofa(nb::module_ &m) {
         .def("__init__", &open_set, nb::arg("path"), nb::arg("rate"))
         .def("positions", &positions, nb::arg("out"))
         .def("nearest", &nearest, nb::arg("at"))
-        .def("respond", &respond, nb::arg("at"), nb::arg("interpolate"), nb::arg("by_distance"), nb::arg("out"))
+        .def("respond", &respond, nb::arg("at"), nb::arg("steps"), nb::arg("out"))
         .def("prepare", &prepare, nb::arg("steps"), nb::arg("inputs"))
         .def("move", &move, nb::arg("path"), nb::arg("head").none(), nb::arg("x"), nb::arg("interval"), nb::arg("how"))
         .def_prop_ro("directions", [](const sofa_set &s) { return gpuconv_sofa_directions(s.set.get()); })

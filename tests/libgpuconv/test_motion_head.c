@@ -140,6 +140,32 @@ static void a_head_that_rests_hears_the_responses_of_its_orientation(void **stat
     check_rest("brir.sofa", "stereo", 2, -60);
 }
 
+/* The responses of a turned head are those of the same orientation in a scene. */
+static void a_turned_head_in_a_room_gets_its_responses(void **state) {
+    (void)state;
+    gpuconv_sofa *set = open_set("brir.sofa");
+    gpuconv_preparation p = gpuconv_preparation_default(), wrong = p;
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    const double at[3] = {2 * cos(25 * pi / 180), 2 * sin(25 * pi / 180), 0};
+    const int64_t frames = gpuconv_sofa_frames(set);
+    float *taps = calloc((size_t)(2 * frames), sizeof *taps);
+    assert_non_null(taps);
+    p.direction = "25,0,2";
+    p.yaw = 100;
+    p.interpolate = GPUCONV_INTERPOLATE_NEAREST;
+    CHECK(gpuconv_sofa_prepare(set, &p, 1, &ir, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gpuconv_sofa_respond_turned(set, at, 1, &p, taps, &error) == GPUCONV_OK, "%s", error.message);
+    const int64_t skip = gpuconv_sofa_lead(set) - gpuconv_ir_lead(ir), length = gpuconv_ir_frames(ir);
+    for (int r = 0; r < 2; r++)
+        assert_memory_equal(gpuconv_ir_taps(ir, 0, r), taps + r * frames + skip, (size_t)length * sizeof *taps);
+    wrong.yaw = 361;
+    assert_int_equal(gpuconv_sofa_respond_turned(set, at, 1, &wrong, taps, NULL), GPUCONV_ERROR_ARGUMENT);
+    free(taps);
+    gpuconv_ir_free(ir);
+    gpuconv_sofa_free(set);
+}
+
 /* A plane wave before a head that turns is one that goes around a head that rests. */
 static void ambisonics_turn_with_the_head(void **state) {
     (void)state;
@@ -418,6 +444,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_turns_against_its_sources),
         cmocka_unit_test(a_head_that_rests_hears_the_responses_of_its_orientation),
+        cmocka_unit_test(a_turned_head_in_a_room_gets_its_responses),
         cmocka_unit_test(ambisonics_turn_with_the_head),
         cmocka_unit_test(a_sound_device_gets_the_frames_of_a_file),
         cmocka_unit_test(frames_that_are_late_are_silent_and_counted),

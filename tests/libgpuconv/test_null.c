@@ -117,6 +117,8 @@ static int null; /* the number of the pointer that is NULL */
     NEUTRAL(gpuconv_sofa_position, 2, DONE(gpuconv_sofa_position(P(0, o.sofa), 0, P(1, o.xyz))))                       \
     NEUTRAL(gpuconv_sofa_nearest, 3,                                                                                   \
             gpuconv_sofa_nearest(P(0, o.sofa), P(1, o.xyz), P(2, &o.number)) == 0 || null / 2 == 2)                    \
+    REFUSED(gpuconv_sofa_respond_turned, 3,                                                                            \
+            gpuconv_sofa_respond_turned(P(0, o.sofa), P(1, o.xyz), 1, NULL, P(2, o.samples), E))                       \
     REFUSED(gpuconv_sofa_respond, 3,                                                                                   \
             gpuconv_sofa_respond(P(0, o.sofa), P(1, o.xyz), 1, GPUCONV_INTERPOLATE_AUTO, false, P(2, o.samples), E))   \
     REFUSED(gpuconv_sofa_prepare, 2, gpuconv_sofa_prepare(P(0, o.sofa), &o.preparation, 1, MADE, E))                   \

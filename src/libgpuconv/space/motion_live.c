@@ -5,7 +5,7 @@
  *
  * The callback copies and never waits. Both rings are addressed by frames since the beginning, so that a result that
  * comes too late is silence, and later ones are at their place again. Input that the ring has no room for, because the
- * thread was late for a second, is made up by silence.
+ * thread was late for several blocks, is made up by silence.
  */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -22,7 +22,8 @@ struct gc_motion_live {
     bool running;
     int block; /* longest one, in frames */
     int64_t latency;
-    int64_t size; /* of both rings, in frames; a power of two */
+    int64_t size;   /* of both rings, in frames; a power of two */
+    int64_t stride; /* from channel to channel, no power of two: they lie in different sets of a cache */
     float *in, *out;
     _Atomic bool quit, failed;
     _Atomic int64_t written, read; /* frames of the input: of the callback, of the thread */
@@ -49,7 +50,7 @@ static int64_t feed(gpuconv_motion *m, gc_motion_live *l) {
     if (frames == 0)
         return 0;
     for (int c = 0; c < m->channels; c++)
-        in[c] = l->in + c * l->size + place;
+        in[c] = l->in + c * l->stride + place;
     return gpuconv_motion_feed(m, in, frames, NULL) ? -1 : frames;
 }
 
@@ -59,7 +60,7 @@ static void fetch(gpuconv_motion *m, gc_motion_live *l) {
     for (int64_t got = 1; got > 0;) {
         const int64_t at = atomic_load_explicit(&l->made, memory_order_relaxed), place = at & (l->size - 1);
         for (int r = 0; r < m->receivers; r++)
-            out[r] = l->out + r * l->size + place;
+            out[r] = l->out + r * l->stride + place;
         (void)gpuconv_motion_fetch(m, out, l->size - place, &got);
         atomic_store_explicit(&l->made, at + got, memory_order_release);
     }
@@ -100,11 +101,14 @@ void gc_motion_live_free(gc_motion_live *l) {
 static gpuconv_status prepare(gpuconv_motion *m, gc_motion_live *l, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     l->latency = m->skip + m->hop + l->block + gc_max(m->hop, l->block);
-    l->size = gc_power_of_two(gc_max((int64_t)m->set->responses->rate, 2 * (l->latency + l->block)));
-    l->in = gc_calloc(m->channels, l->size * (int64_t)sizeof *l->in);
-    l->out = gc_calloc(m->receivers, l->size * (int64_t)sizeof *l->out);
+    l->size = gc_power_of_two(4 * (l->latency + l->block));
+    l->stride = l->size + 16;
+    l->in = gc_alloc(m->channels, l->stride * (int64_t)sizeof *l->in);
+    l->out = gc_alloc(m->receivers, l->stride * (int64_t)sizeof *l->out);
     if (!l->in || !l->out)
         return gc_fail_memory(error, "the moving sources");
+    memset(l->in, 0, (size_t)(m->channels * l->stride) * sizeof *l->in); /* the callback meets no new page */
+    memset(l->out, 0, (size_t)(m->receivers * l->stride) * sizeof *l->out);
     for (int i = 0; i < m->responses && !status; i++)
         status = gc_motion_make_spectra(m, i, error);
     return status;
@@ -138,7 +142,7 @@ static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const floa
     const int64_t at = atomic_load_explicit(&l->written, memory_order_relaxed);
     const int64_t part = gc_min(frames, l->size - (at - atomic_load_explicit(&l->read, memory_order_acquire)));
     for (int c = 0; c < m->channels; c++) {
-        float *ring = l->in + c * l->size;
+        float *ring = l->in + c * l->stride;
         if (in)
             copy_ring(l, ring, at, (float *)in[c], part, true);
         for (int64_t i = 0; i < part && !in; i++)
@@ -158,7 +162,7 @@ void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *co
     const int64_t before = gc_min(frames, gc_max(0, -from)), there = gc_max(0, gc_min(frames, made - from) - before);
     for (int r = 0; r < m->receivers; r++) {
         memset(out[r], 0, (size_t)frames * sizeof **out);
-        copy_ring(l, l->out + r * l->size, from + before, out[r] + before, there, false);
+        copy_ring(l, l->out + r * l->stride, from + before, out[r] + before, there, false);
     }
     atomic_fetch_add_explicit(&l->late, frames - before - there, memory_order_relaxed);
     l->at += frames;
