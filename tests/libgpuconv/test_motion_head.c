@@ -270,7 +270,7 @@ static void a_sound_device_gets_the_frames_of_a_file(void **state) {
 /* Blocks come faster than the thread can render them, more than the rings hold; after a silence all is at its place. */
 static void frames_that_are_late_are_silent_and_counted(void **state) {
     (void)state;
-    enum { LONG = 1024, ROUND = 3 * RATE / LONG * LONG, QUIET = 4 * LONG };
+    enum { LONG = 1024, ROUND = 3 * RATE / LONG * LONG, QUIET = 40 * LONG };
     gpuconv_sofa *set = open_set("head.sofa");
     gpuconv_path *path = make_still("20,0,1.5", 1);
     gpuconv_motion *m;

@@ -295,7 +295,7 @@ static int live_command(const char **arguments, int count) {
     {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "number of the CUDA device (default: the largest GPU)", "NUMBER"}, \
     {"latency", '\0', POPT_ARG_INT, &given.latency, GC_RANGE_LATENCY, \
      "latency that may be added to save work in each block (default: 0)", "FRAMES"}, \
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1)", "COUNT"}, \
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1), or for --path and --head (default: one per core)", "COUNT"}, \
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL}, \
     GC_OPTIONS_END
 // clang-format on
