@@ -29,9 +29,9 @@ static gpuconv_head *make_head(double from, double to, double pitch) {
     return head;
 }
 
-/* Makes the path of one source on the horizon. */
+/* Makes the path of one source on the horizon, which goes away. */
 static gpuconv_path *make_turn(double from, double to) {
-    const double seconds[2] = {0, (double)FRAMES / RATE}, rows[6] = {from, 0, 1.5, to, 0, 1.5};
+    const double seconds[2] = {0, (double)FRAMES / RATE}, rows[6] = {from, 0, 1.5, to, 0, 40};
     gpuconv_path *path;
     CHECK(gpuconv_path_new(seconds, rows, 2, 1, &path, NULL) == GPUCONV_OK, "no path");
     return path;

@@ -225,22 +225,28 @@ static void hand_over(gpuconv_motion *m) {
     m->finished += end - begin;
 }
 
+/* Makes room for the next chunk of the input. */
+static void advance(gpuconv_motion *m) {
+    const int64_t chunk = gc_motion_chunk(m), from = m->place + chunk;
+    m->place = m->past + from + chunk <= m->width ? from : 0;
+    for (int c = 0; c < m->channels; c++) {
+        if (m->place == 0)
+            memmove(m->input + c * m->width, m->input + c * m->width + from, (size_t)m->past * sizeof *m->input);
+        memset(gc_motion_input(m, c), 0, (size_t)chunk * sizeof *m->input);
+    }
+    m->filled = 0;
+    m->chunk++;
+}
+
 /* Computes the chunk that is filled, and begins the next. Returns MEMORY, CANCELLED. */
 static gpuconv_status run_chunk(gpuconv_motion *m, gpuconv_error *error) {
-    const int64_t past = m->past, chunk = gc_motion_chunk(m);
     gpuconv_status status = make_room(m, error);
     if (!status)
         status = gc_motion_render(m, error);
     if (status)
         return status;
     hand_over(m);
-    for (int c = 0; c < m->channels; c++) {
-        float *x = m->input + c * (past + chunk);
-        memmove(x, x + chunk, (size_t)past * sizeof *x);
-        memset(x + past, 0, (size_t)chunk * sizeof *x);
-    }
-    m->filled = 0;
-    m->chunk++;
+    advance(m);
     return GPUCONV_OK;
 }
 
@@ -251,13 +257,13 @@ gpuconv_status gpuconv_motion_feed(gpuconv_motion *m, const float *const *in, in
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a block has 0 frames or more, not %lld", (long long)frames);
     if (m->ended)
         return gc_fail(error, GPUCONV_ERROR_STATE, "the input of the moving sources has ended");
-    const int64_t past = m->past, chunk = gc_motion_chunk(m);
+    const int64_t chunk = gc_motion_chunk(m);
     gpuconv_status status = GPUCONV_OK;
     m->ended = frames == 0;
     for (int64_t at = 0; at < frames && !status;) {
         const int64_t part = gc_min(frames - at, chunk - m->filled);
         for (int c = 0; c < m->channels; c++)
-            memcpy(m->input + c * (past + chunk) + past + m->filled, in[c] + at, (size_t)part * sizeof **in);
+            memcpy(gc_motion_input(m, c) + m->filled, in[c] + at, (size_t)part * sizeof **in);
         m->filled += part;
         m->fed += part;
         at += part;

@@ -43,13 +43,14 @@ struct gpuconv_motion {
     float *energy;    /* per response and receiver */
 
     /* Of a chunk. Moments are the beginnings of its hops, and its end. */
-    gc_blend *blend; /* moments x channels */
-    double *delay;   /* moments x channels x receivers */
-    double *turn;    /* ambisonics: moments x channels x channels */
-    float *input;    /* channels x (past + chunk), the chunk behind the frames that delays reach back to */
-    float *scratch;  /* per thread */
-    float *sums;     /* hops x groups x receivers spectra */
-    float *output;   /* receivers x (chunk + taps): the chunk, and what rings on */
+    gc_blend *blend;      /* moments x channels */
+    double *delay;        /* moments x channels x receivers */
+    double *turn;         /* ambisonics: moments x channels x channels */
+    float *input;         /* channels x width: chunks behind the frames that delays reach back to */
+    int64_t width, place; /* frames of a channel; those before the chunk that is filled, without `past` */
+    float *scratch;       /* per thread */
+    float *sums;          /* hops x groups x receivers spectra */
+    float *output;        /* receivers x (chunk + taps): the chunk, and what rings on */
 
     float *ready;             /* receivers x room: finished frames that were not fetched yet */
     int64_t room, begin, end; /* of `ready` */
@@ -63,6 +64,11 @@ struct gpuconv_motion {
 
 static inline int64_t gc_motion_chunk(const gpuconv_motion *m) {
     return m->hop * m->hops;
+}
+
+/* Returns a channel of the input at the beginning of the chunk that is filled. */
+static inline float *gc_motion_input(const gpuconv_motion *m, int64_t channel) {
+    return m->input + channel * m->width + m->past + m->place;
 }
 
 /* Allocates what rendering needs, once lengths and hops are known. Returns MEMORY. */

@@ -43,10 +43,11 @@ static scratch scratch_of(const gpuconv_motion *m, int worker) {
 gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
     const int64_t receivers = m->receivers, chunk = gc_motion_chunk(m), moments = (m->hops + 1) * m->channels;
     m->points = gc_power_of_two(gc_max(GC_FFT_MIN_POINTS, m->hop + m->taps - 1));
+    m->width = m->past + gc_round_up(gc_max(m->past, 1), chunk); /* so that few chunks move the past to the beginning */
     const double spectra = (double)m->responses * m->receivers + (double)(m->hops * m->groups) * m->receivers;
-    gpuconv_status status = gc_ir_check_memory(
-        receivers, (double)(chunk + m->taps),
-        4 * spectra * (double)m->points + 4.0 * (double)m->channels * (double)(m->past + chunk), error);
+    gpuconv_status status =
+        gc_ir_check_memory(receivers, (double)(chunk + m->taps),
+                           4 * spectra * (double)m->points + 4.0 * (double)m->channels * (double)m->width, error);
     if (status)
         return status;
     m->simd = gc_simd_best();
@@ -60,7 +61,7 @@ gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
     m->blend = gc_calloc(moments, sizeof *m->blend);
     m->delay = gc_calloc(moments, receivers * (int64_t)sizeof *m->delay);
     m->turn = m->path->ambisonic ? gc_calloc(moments * m->channels, sizeof *m->turn) : NULL;
-    m->input = gc_calloc(m->channels, (m->past + chunk) * (int64_t)sizeof *m->input);
+    m->input = gc_calloc(m->channels, m->width * (int64_t)sizeof *m->input);
     m->scratch = gc_calloc(gc_pool_threads(m->pool), scratch_floats(m) * (int64_t)sizeof *m->scratch);
     m->sums = gc_calloc(m->hops * m->groups * receivers, m->floats * (int64_t)sizeof *m->sums);
     m->output = gc_calloc(receivers, (chunk + m->taps) * (int64_t)sizeof *m->output);
@@ -193,7 +194,7 @@ static void render_directions(gpuconv_motion *m, int64_t hop, int64_t group, int
     const int64_t first = group * GC_MOTION_GROUP, end = gc_min(m->channels, first + GC_MOTION_GROUP);
     int count = 0;
     for (int64_t c = first; c < end; c++) {
-        const float *x = m->input + c * (m->past + gc_motion_chunk(m)) + m->past - GC_DELAY_REACH + hop * m->hop;
+        const float *x = gc_motion_input(m, c) - GC_DELAY_REACH + hop * m->hop;
         const int64_t now = hop * m->channels + c, next = now + m->channels;
         const bool same = same_blend(&m->blend[now], &m->blend[next]);
         gc_delay_line_read(m->line, x, m->delay[now * m->receivers + receiver],
@@ -221,7 +222,7 @@ static void render_ambisonics(gpuconv_motion *m, int64_t hop, int64_t group, con
         float *spectrum = s->signal + i * m->floats;
         memset(s->ramped, 0, (size_t)m->hop * sizeof *s->ramped);
         for (int64_t k = 0; k < m->channels; k++) {
-            const float *x = m->input + k * (m->past + gc_motion_chunk(m)) + m->past + hop * m->hop;
+            const float *x = gc_motion_input(m, k) + hop * m->hop;
             const float from = (float)now[k], step = (float)((next[k] - now[k]) / (double)m->hop);
             for (int64_t f = 0; f < m->hop && (now[k] != 0 || next[k] != 0); f++)
                 s->ramped[f] += x[f] * (from + step * (float)f);
