@@ -190,6 +190,20 @@ typedef struct gpuconv_arrays_job {
                       Block b of row i uses response (i / group) % sets * blocks + b, sets = response.rows /
                       blocks. At most 2^30; not with `prepared` */
     gpuconv_arrays_interpolation interpolation; /**< with `hop`; HOLD (default) */
+    const gpuconv_rows *pre;  /**< p: factors of the samples of `signal`, as many rows and frames as it has, step 1, no
+                                   `lengths`; or NULL (default): 1. Not with `hop` */
+    const gpuconv_rows *post; /**< q: the same for `output` */
+    const float *skip; /**< d: where the arrays are, a factor for every row of `signal`; or NULL (default): 0. Not with
+                            `hop`, nor with routes. With these three
+
+                                y_i[n] = q_i[n] (gain_i sum over k of h_r[k] p_i[n + offset - k] x_i[n + offset - k]
+                                                 + d_i x_i[n]),
+
+                            and the gradients by the signal and the response are those of this y. The gradient by q
+                            is a CONVOLVE with g in the place of q; that by p is a GRADIENT_SIGNAL with x in the
+                            place of p and without d. On a GPU gates cost no memory and the time of their bytes where
+                            all samples have one type and steps of 1, and the transforms fit on the chip; elsewhere
+                            they take passes of their own over arrays of floats in the workspace */
 } gpuconv_arrays_job;
 
 /** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function

@@ -9,6 +9,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <type_traits>
 
 __device__ __forceinline__ float sample_of(float x) {
     return x;
@@ -68,6 +69,7 @@ enum known_rows {
     FLOATS,   /* the step is 1, the samples are GCK_F32 */
     HALVES,   /* the step is 1, the samples are GCK_F16 */
     BFLOATS,  /* the step is 1, the samples are GCK_BF16 */
+    GATED,    /* the step is 1, and the job may have gates */
     STEPPED   /* the step need not be 1, which makes adjacent samples slower */
 };
 
@@ -85,15 +87,22 @@ template <known_rows Known = UNKNOWN, typename F>
 __device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t start, int64_t at, F f) {
     if constexpr (knows_type(Known)) {
         f((typename sample_type<Known>::type *)rows.data + start + at);
-    } else if (Known == STEPPED || (Known == UNKNOWN && rows.step != 1)) {
+        return;
+    }
+    if constexpr (Known == STEPPED || Known == UNKNOWN) {
         const int bytes = rows.sample == GCK_F32 ? 4 : 2;
-        f(strided{(char *)rows.data + (start + at * rows.step) * bytes, rows.step * bytes, rows.sample});
-    } else if (rows.sample == GCK_F32) {
-        f((float *)rows.data + start + at);
-    } else if (rows.sample == GCK_F16) {
-        f((__half *)rows.data + start + at);
-    } else {
-        f((__nv_bfloat16 *)rows.data + start + at);
+        if (Known == STEPPED || rows.step != 1) {
+            f(strided{(char *)rows.data + (start + at * rows.step) * bytes, rows.step * bytes, rows.sample});
+            return;
+        }
+    }
+    if constexpr (!knows_type(Known) && Known != STEPPED) {
+        if (rows.sample == GCK_F32)
+            f((float *)rows.data + start + at);
+        else if (rows.sample == GCK_F16)
+            f((__half *)rows.data + start + at);
+        else
+            f((__nv_bfloat16 *)rows.data + start + at);
     }
 }
 
@@ -145,9 +154,9 @@ __device__ __forceinline__ unsigned short load_16_if(const void *from, bool insi
 
 /* Returns sample x[n] if `inside`, else 0. */
 template <known_rows Known, typename From> __device__ __forceinline__ float sample_if(From x, int n, bool inside) {
-    if constexpr (Known == HALVES)
+    if constexpr ((Known == HALVES || Known == GATED) && std::is_same<From, __half *>::value)
         return __half2float(__ushort_as_half(load_16_if(x + n, inside)));
-    else if constexpr (Known == BFLOATS)
+    else if constexpr ((Known == BFLOATS || Known == GATED) && std::is_same<From, __nv_bfloat16 *>::value)
         return __bfloat162float(__ushort_as_bfloat16(load_16_if(x + n, inside)));
     else
         return inside ? sample_of(x[n]) : 0.0f;
@@ -215,13 +224,9 @@ __device__ __forceinline__ void store_segment(const float2 *v, const gck_target 
     });
 }
 
-/* Does what store_segment does for samples of a known type that are overwritten, with a gain of 1; Add: or added to. */
-template <int P, int T, known_rows Known = FLOATS, bool Add = false>
-__device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_target &target, int64_t row,
-                                                    int64_t frame, int lo, int kept, int t) {
-    const written_frames frames = frames_to_write(target, row);
-    const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
-    auto *y = (typename sample_type<Known>::type *)target.rows.data + row_start(target.rows, row) + frame - lo + t;
+/* Stores the points lo .. valued - 1, or adds them, and zeros as those up to hi - 1. y: where point t is stored. */
+template <int P, int T, bool Add, typename To>
+__device__ __forceinline__ void store_points(const float2 *v, To y, int lo, int valued, int hi, int t) {
 #pragma unroll
     for (int j = 0; j < 2 * P; j++)
         if ((unsigned)(t - lo + j * T) < (unsigned)(valued - lo))
@@ -232,6 +237,16 @@ __device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_t
             if (t + j * T >= valued && t + j * T < hi)
                 set_sample(y[j * T], 0.0f);
     }
+}
+
+/* Does what store_segment does for samples of a known type that are overwritten, with a gain of 1; Add: or added to. */
+template <int P, int T, known_rows Known = FLOATS, bool Add = false>
+__device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_target &target, int64_t row,
+                                                    int64_t frame, int lo, int kept, int t) {
+    const written_frames frames = frames_to_write(target, row);
+    const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
+    auto *y = (typename sample_type<Known>::type *)target.rows.data + row_start(target.rows, row) + frame - lo + t;
+    store_points<P, T, Add>(v, y, lo, valued, hi, t);
 }
 
 /* Adds the points lo .. lo + kept - 1, times gain, to the frames from `frame` on of a target row. Reads all of them

@@ -23,6 +23,7 @@ _jobs: dict[Any, "_Plan"] = {}
 _recent: dict[Any, "_Plan"] = {}
 _held: deque[tuple[Callable[[], bool], Any]] = deque()  # arrays of JAX that a stream may still read
 MAX_JOBS = 1024
+Gates = tuple[Any, Any, Any]  # pre, post, skip; None: none
 
 
 def _device(number: int) -> Any:
@@ -66,7 +67,7 @@ class _Plan(NamedTuple):
 
 
 def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames: int, target: tuple[int, ...],
-          prepared: Optional["Prepared"], hop: int = 0, linear: bool = False) -> _Plan:
+          prepared: Optional["Prepared"], hop: int = 0, linear: bool = False, gates: Gates = (None, None, None)) -> _Plan:
     """Plans a job. The roles are those of the operation: (x, h) -> y; (g, h) -> x; (g, x) -> h, of the batch `target`."""
     batch = broadcast_batch(x.shape, h.shape)
     gradient = operation == GRADIENT_RESPONSE
@@ -96,26 +97,30 @@ def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames
     # Prepared responses that do not repeat in this way are transformed anew.
     kept = prepared.responses if prepared is not None and shared is not None else None
     # A filter that changes with time has the responses of all blocks in a row.
-    job = _core.CudaJob(_device(device), operation, signal, response, output, group, offset, kept, hop, linear)
+    pre, post = (g and (g.type, rows, g.shape[-1], g.shape[-1]) for g in gates[:2])
+    job = _core.CudaJob(_device(device), operation, signal, response, output, group, offset, kept, hop, linear, pre, post,
+                        gates[2] is not None)
     return _Plan(job, job.workspace, result + (frames,), kind, device, copy_x, copy_h)
 
 
 def plan_of(library: Any, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
-            prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False) -> _Plan:
-    """Returns the plan of a job on the device of x, which is current."""
+            prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False, gates: Gates = (None, None, None)) -> _Plan:
+    """Returns the plan of a job on the device of x, which is current. gates: of the whole batch, contiguous."""
     device = library.device(x)
     x_layout, h_layout = library.layout("x", x), library.layout("h", h)
-    key = (device, operation, x_layout, h_layout, offset, frames, target, hop, linear)
+    gate_layouts = tuple(g if g is None else library.layout("gate", g) for g in gates)
+    key = (device, operation, x_layout, h_layout, offset, frames, target, hop, linear, gate_layouts)
     jobs = _jobs if prepared is None else prepared.jobs  # plans of kept responses live as long as these
     plan = jobs.get(key)
     if plan is None:
         if len(jobs) >= MAX_JOBS:
             jobs.clear()
-        plan = jobs[key] = _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared, hop, linear)
+        plan = jobs[key] = _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared, hop, linear,
+                                 gate_layouts)
     return plan
 
 
-def execute(library: Any, plan: _Plan, x: Any, h: Any) -> Any:
+def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = (None, None, None)) -> Any:
     """Queues a job on the current stream of the library and returns its result."""
     if plan.copy_x is not None:
         x = library.contiguous(x, plan.copy_x)
@@ -126,7 +131,11 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any) -> Any:
         y[...] = 0
         return y
     pointer = library.pointer
-    if plan.workspace:
+    if gates != (None, None, None):
+        workspace = library.bytes(x, max(1, plan.workspace))
+        plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x),
+                     tuple(0 if g is None else pointer(g) for g in gates))
+    elif plan.workspace:
         workspace = library.bytes(x, plan.workspace)
         plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x))
     else:
@@ -135,7 +144,7 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any) -> Any:
 
 
 def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
-        prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False) -> Any:
+        prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False, gates: Gates = (None, None, None)) -> Any:
     """Queues a job on the current stream of the library `kind` and returns its result, with the frames last."""
     library = _adapters.get(kind) or adapter(kind)
     device = library.device(x)
@@ -143,8 +152,9 @@ def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, tar
         raise ValueError(f"x is on CUDA device {device} and h on {library.device(h)}; move one of them")
     if not library.is_current(device):
         with library.current(device):
-            return run(kind, operation, x, h, offset, frames, target, prepared, hop, linear)
-    return execute(library, plan_of(library, operation, x, h, offset, frames, target, prepared, hop, linear), x, h)
+            return run(kind, operation, x, h, offset, frames, target, prepared, hop, linear, gates)
+    plan = plan_of(library, operation, x, h, offset, frames, target, prepared, hop, linear, gates)
+    return execute(library, plan, x, h, gates)
 
 
 def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int, prepared: Optional["Prepared"] = None) -> Any:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Optional
+from typing import Optional, Tuple
 
 import numpy as np
 
 from . import _core
 from ._batches import CONVOLVE, GRADIENT_RESPONSE, broadcast_batch, share
 from ._modes import whole
+
+
+Gates = Tuple[Optional[np.ndarray], Optional[np.ndarray], Optional[np.ndarray]]
 
 
 def thread_count(threads: Optional[int]) -> int:
@@ -39,10 +42,10 @@ def convolve_into(x: np.ndarray, h: np.ndarray, y: np.ndarray, offset: int, thre
 
 
 def compute(operation: int, a: np.ndarray, b: np.ndarray, offset: int, frames: int, threads: int,
-            target: tuple[int, ...] = (), hop: int = 0, linear: bool = False) -> np.ndarray:
+            target: tuple[int, ...] = (), hop: int = 0, linear: bool = False, gates: Gates = (None, None, None)) -> np.ndarray:
     """Computes one of the operations along the last dimension. A gradient by the responses is summed to the batch `target`
     where its rows repeat as those of a job can; else it has one row for each of the batch. With `hop` a row of responses
-    has those of all blocks of the signal."""
+    has those of all blocks of the signal. gates: pre, post and skip of the whole batch, contiguous."""
     batch = broadcast_batch(a.shape, b.shape)
     gradient = operation == GRADIENT_RESPONSE
     shared = share(batch, target if gradient else b.shape[:-1])
@@ -55,7 +58,7 @@ def compute(operation: int, a: np.ndarray, b: np.ndarray, offset: int, frames: i
         if hop and not gradient:
             second = np.ascontiguousarray(second)
         group = shared[1] if shared is not None else 1
-        _core.compute(operation, expand(a, batch), second, made, group, offset, threads, hop, linear)
+        _core.compute(operation, expand(a, batch), second, made, group, offset, threads, hop, linear, *gates)
     return made
 
 

@@ -1,8 +1,8 @@
 """Convolution of arrays that JAX traces: a primitive with rules for jax.jit, jax.grad, jax.jvp and jax.vmap.
 
 The primitive works on rows: a (R, n), b (rows, m), and row i of a goes with row (i // group) % rows of b. Its three
-operations (_batches) are linear in both operands, and the transpose of each is another one. On the CPU the function of
-_core is called by XLA itself (foreign-function interface), elsewhere, or in a build without it, through the host.
+operations (_batches) are linear in both operands, and the transpose of each is another one. XLA calls functions of _core
+itself (foreign-function interface), on an NVIDIA GPU with its stream; in a build without them it calls through the host.
 """
 
 from __future__ import annotations
@@ -115,8 +115,9 @@ _rows_p.def_impl(jax.jit(_rows_p.bind, static_argnames=("operation", "offset", "
 mlir.register_lowering(_rows_p, mlir.lower_fun(_through_host, multiple_results=False))
 if hasattr(_core, "xla_rows"):
     try:
-        jax.ffi.register_ffi_target(TARGET, _core.xla_rows(), platform="cpu")
-        mlir.register_lowering(_rows_p, _call_of_xla, platform="cpu")
+        for platform in ("cpu", "cuda") if _core.has_cuda else ("cpu",):
+            jax.ffi.register_ffi_target(TARGET, _core.xla_rows(platform == "cuda"), platform=platform.replace("cuda", "CUDA"))
+            mlir.register_lowering(_rows_p, _call_of_xla, platform=platform)
     except Exception:  # an XLA that is older than the headers
         pass
 

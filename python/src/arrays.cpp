@@ -150,24 +150,37 @@ void run_host(const gpuconv_arrays_job &job, int64_t frames, int threads) {
 }
 
 void compute(int operation, const floats_in &first, const floats_in &second, const floats_out &made, int64_t group,
-             int64_t offset, int threads, int64_t hop, bool linear) {
+             int64_t offset, int threads, int64_t hop, bool linear, const std::optional<floats_in> &pre,
+             const std::optional<floats_in> &post, const std::optional<floats_in> &skip) {
     const host_rows a(first), b(second), c(made);
     gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
     role(job, 0) = a.rows;
     role(job, 1) = b.rows;
     role(job, 2) = c.rows;
     vary(job, hop, linear);
+    std::optional<host_rows> gates[2];
+    if (pre)
+        job.pre = &gates[0].emplace(*pre).rows;
+    if (post)
+        job.post = &gates[1].emplace(*post).rows;
+    if (skip)
+        job.skip = skip->data();
     run_host(job, (int64_t)(operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ? first.size() : made.size()), threads);
 }
 
 } // namespace
 
-gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
-                            gpuconv_error *error) {
-    const borrowed on(threads);
+gpuconv_arrays_job job_of_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset) {
     gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
     for (int i = 0; i < 3; i++)
         role(job, i) = rows[i];
+    return job;
+}
+
+gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
+                            gpuconv_error *error) {
+    const borrowed on(threads);
+    const gpuconv_arrays_job job = job_of_rows(operation, rows, group, offset);
     *error = on.error;
     return on.status ? on.status : gpuconv_arrays_run(on.own.place.get(), &job, nullptr, 0, nullptr, error);
 }
@@ -246,6 +259,8 @@ bool all_finite(const floats_in &array) {
 
 using layout = std::tuple<int, int64_t, int64_t, int64_t>; // type, rows, frames, stride
 
+using gate_pointers = std::tuple<uintptr_t, uintptr_t, uintptr_t>; // pre, post, skip; 0: none
+
 struct device {
     place_owner place;
 };
@@ -271,25 +286,43 @@ gpuconv_rows array_of(const layout &l, uintptr_t data) {
 struct planned_job {
     const device *home;
     gpuconv_arrays_job job;
+    gpuconv_rows pre, post; // if the job points to them
     size_t bytes = 0;
 };
 
 void plan_job(planned_job *self, const device &home, int operation, const layout &signal, const layout &response,
-              const layout &output, int64_t group, int64_t offset, const responses *prepared, int64_t hop,
-              bool linear) {
-    new (self) planned_job{&home, new_job(operation, group, offset, prepared ? prepared->kept.get() : nullptr)};
+              const layout &output, int64_t group, int64_t offset, const responses *prepared, int64_t hop, bool linear,
+              const std::optional<layout> &pre, const std::optional<layout> &post, bool skip) {
+    static const float any = 0;
+    new (self) planned_job{&home, new_job(operation, group, offset, prepared ? prepared->kept.get() : nullptr), {}, {}};
     self->job.signal = array_of(signal, 0);
     self->job.response = array_of(response, 0);
     self->job.output = array_of(output, 0);
     vary(self->job, hop, linear);
+    if (pre) {
+        self->pre = array_of(*pre, 0);
+        self->job.pre = &self->pre;
+    }
+    if (post) {
+        self->post = array_of(*post, 0);
+        self->job.post = &self->post;
+    }
+    self->job.skip = skip ? &any : nullptr;
     gpuconv_error error = {};
     check(gpuconv_arrays_workspace(home.place.get(), &self->job, &self->bytes, &error), error);
 }
 
-// Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written.
+// Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written; gates: pre, post and
+// skip.
 void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr_t made, uintptr_t workspace,
-             uintptr_t stream) {
+             uintptr_t stream, const gate_pointers &gates) {
     gpuconv_arrays_job job = self.job;
+    gpuconv_rows pre = self.pre, post = self.post;
+    pre.data = reinterpret_cast<void *>(std::get<0>(gates));
+    post.data = reinterpret_cast<void *>(std::get<1>(gates));
+    job.pre = job.pre ? &pre : nullptr;
+    job.post = job.post ? &post : nullptr;
+    job.skip = reinterpret_cast<const float *>(std::get<2>(gates));
     role(job, 0).data = reinterpret_cast<void *>(first);
     role(job, 1).data = reinterpret_cast<void *>(second);
     role(job, 2).data = reinterpret_cast<void *>(made);
@@ -354,9 +387,11 @@ void bind_arrays(nb::module_ &m) {
     m.def(
         "compute", &compute, nb::arg("operation"), nb::arg("first"), nb::arg("second"), nb::arg("made"),
         nb::arg("group"), nb::arg("offset"), nb::arg("threads"), nb::arg("hop") = 0, nb::arg("linear") = false,
+        nb::arg("pre") = nb::none(), nb::arg("post") = nb::none(), nb::arg("skip") = nb::none(),
         "Computes the rows (last dimension) of `made`: (x, h) -> y (operation 0), (g, h) -> x (1), (g, x) -> h (2), "
         "where x and y have as many rows and i has response (i // group) % rows of h. `threads` 0: one per core. With `hop` a row of h has the responses of all blocks "
-        "of `hop` frames of x, contiguous; `linear`: they cross over the hop.");
+        "of `hop` frames of x, contiguous; `linear`: they cross over the hop. `pre`, `post`, `skip`: factors of the "
+        "frames of x and y, contiguous, and of the rows of x that are added to y.");
     nb::class_<host_prepared>(m, "Prepared", "Responses whose transforms are kept. Immutable.")
         .def(nb::init<const floats_in &>(), nb::arg("h"))
         .def("convolve", &host_prepared::convolve, nb::arg("x"), nb::arg("y"), nb::arg("group"), nb::arg("offset"),
@@ -375,11 +410,12 @@ void bind_arrays(nb::module_ &m) {
     nb::class_<planned_job>(m, "CudaJob", "A job that is planned for its shapes.")
         .def("__init__", &plan_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 9>(), nb::arg("cuda"),
              nb::arg("operation"), nb::arg("signal"), nb::arg("response"), nb::arg("output"), nb::arg("group"),
-             nb::arg("offset"), nb::arg("prepared").none(), nb::arg("hop") = 0, nb::arg("linear") = false)
+             nb::arg("offset"), nb::arg("prepared").none(), nb::arg("hop") = 0, nb::arg("linear") = false,
+             nb::arg("pre") = nb::none(), nb::arg("post") = nb::none(), nb::arg("skip") = false)
         .def_ro("workspace", &planned_job::bytes)
         .def_prop_ro("plan", [](const planned_job &j) { return plan_text(j.home->place.get(), j.job); })
         .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"),
-             nb::arg("stream"));
+             nb::arg("stream"), nb::arg("gates") = gate_pointers{});
     nb::class_<streamer>(m, "CudaStreamer", "Blocks in, blocks out, with the state on the device.")
         .def("__init__", &new_streamer, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
              nb::arg("channels"), nb::arg("block"), nb::arg("stream"))

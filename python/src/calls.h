@@ -68,7 +68,10 @@ inline void run_interruptible(const work &call) {
     run_interruptible(&cancel, call);
 }
 
-// Computes one of the operations on rows in host memory, first, second and result, for a caller that has no GIL.
+// Returns the job of an operation on three arrays: first, second, result.
+gpuconv_arrays_job job_of_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset);
+
+// Does such a job in host memory, for a caller that has no GIL.
 gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
                             gpuconv_error *error);
 

@@ -1,8 +1,11 @@
-// Convolution as a custom call of XLA on the CPU, through the headers that come with jaxlib. XLA's own threads call it,
-// without the GIL.
+// Convolution as a custom call of XLA, through the headers that come with jaxlib: on the CPU, where XLA's own threads
+// call it, and on a GPU, where it queues the work on XLA's stream. Neither has the GIL.
 #include "calls.h"
 
 #include <xla/ffi/api/ffi.h>
+
+#include <map>
+#include <mutex>
 
 namespace ffi = xla::ffi;
 
@@ -34,10 +37,56 @@ XLA_FFI_DEFINE_HANDLER(handler, call,
                            .Attr<int64_t>("offset")
                            .Attr<int64_t>("threads"));
 
+// Returns the place on the current device, whose number among XLA's devices is `ordinal`; nullptr: *error has the
+// reason. Places are kept until the process ends.
+gpuconv_arrays *place_on_gpu(int ordinal, gpuconv_error *error) {
+    static std::mutex *lock = new std::mutex; // never deleted: threads of XLA may outlive the interpreter's end
+    static auto *places = new std::map<int, gpuconv_arrays *>;
+    const std::lock_guard<std::mutex> locked(*lock);
+    gpuconv_arrays *&found = (*places)[ordinal];
+    if (!found && gpuconv_arrays_new_cuda(-1, &found, error))
+        found = nullptr;
+    return found;
+}
+
+ffi::Error call_on_gpu(struct CUstream_st *stream, ffi::ScratchAllocator scratch, int32_t ordinal, rows_in first,
+                       rows_in second, rows_out made, int64_t operation, int64_t group, int64_t offset, int64_t) {
+    const gpuconv_rows rows[3] = {rows_of(first), rows_of(second), rows_of(*made)};
+    const gpuconv_arrays_job job = job_of_rows((int)operation, rows, group, offset);
+    gpuconv_error error = {};
+    size_t bytes = 0;
+    gpuconv_arrays *place = place_on_gpu(ordinal, &error);
+    if (!place || gpuconv_arrays_workspace(place, &job, &bytes, &error))
+        return ffi::Error::Internal(error.message);
+    void *workspace = nullptr;
+    if (bytes > 0) { // XLA grants an alignment of 16 bytes at most
+        const std::optional<void *> found = scratch.Allocate(bytes + 255);
+        if (!found)
+            return ffi::Error(ffi::ErrorCode::kResourceExhausted, "too little memory on the GPU for a convolution");
+        workspace = reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(*found) + 255) & ~uintptr_t{255});
+    }
+    if (gpuconv_arrays_run(place, &job, workspace, bytes, stream, &error))
+        return ffi::Error::Internal(error.message);
+    return ffi::Error::Success();
+}
+
+XLA_FFI_DEFINE_HANDLER(handler_on_gpu, call_on_gpu,
+                       ffi::Ffi::Bind()
+                           .Ctx<ffi::PlatformStream<struct CUstream_st *>>()
+                           .Ctx<ffi::ScratchAllocator>()
+                           .Ctx<ffi::DeviceOrdinal>()
+                           .Arg<rows_in>()
+                           .Arg<rows_in>()
+                           .Ret<rows_in>()
+                           .Attr<int64_t>("operation")
+                           .Attr<int64_t>("group")
+                           .Attr<int64_t>("offset")
+                           .Attr<int64_t>("threads"));
+
 } // namespace
 
 void bind_xla(nb::module_ &m) {
     m.def(
-        "xla_rows", [] { return nb::capsule(reinterpret_cast<void *>(handler)); },
-        "Returns the custom call for jax.ffi.register_ffi_target().");
+        "xla_rows", [](bool gpu) { return nb::capsule(reinterpret_cast<void *>(gpu ? handler_on_gpu : handler)); },
+        nb::arg("gpu"), "Returns the custom call of a platform for jax.ffi.register_ffi_target().");
 }

@@ -4,6 +4,7 @@
  * [--quick]; --quick runs a few of them, for a sanitizer.
  */
 #include "gpu_jobs.h"
+#include "libgpuconv/core/memory.h"
 
 #include <math.h>
 
@@ -36,6 +37,11 @@ static double tap(const trial *t, int64_t row, int64_t m, int64_t k) {
            (block + 1 < blocks ? weight(j, block + 1, m) * h[(block + 1) * nh] : 0);
 }
 
+/* Returns the factor of frame n of a row. */
+static double gate(const gpuconv_rows *given, const rows_array *a, int64_t row, int64_t n) {
+    return given ? a->value[row * a->array.frames + n] : 1;
+}
+
 double job_value(const trial *t, int64_t row, int64_t n) {
     const gpuconv_arrays_job *j = &t->job;
     const int64_t nx = j->signal.frames, nh = t->response.array.frames, ny = j->output.frames;
@@ -47,19 +53,24 @@ double job_value(const trial *t, int64_t row, int64_t n) {
             for (int64_t m = 0; m < nx && i / j->group % sets == row / blocks; m++) {
                 const int64_t at = m + n - j->offset;
                 if (at >= 0 && at < ny)
-                    sum += weight(j, row % blocks, m) * t->gain[i] * x[i * nx + m] * y[i * ny + at];
+                    sum += weight(j, row % blocks, m) * t->gain[i] * x[i * nx + m] * y[i * ny + at] *
+                           gate(j->pre, &t->pre, i, m) * gate(j->post, &t->post, i, at);
             }
         return sum;
     }
+    const bool convolve = j->operation == GPUCONV_ARRAYS_CONVOLVE;
     for (int64_t k = 0; k < nh; k++) {
-        const bool convolve = j->operation == GPUCONV_ARRAYS_CONVOLVE;
         const int64_t at = convolve ? n + j->offset - k : n - j->offset + k;
         if (convolve)
-            sum += at >= 0 && at < nx ? tap(t, row, at, k) * x[row * nx + at] : 0;
+            sum += at >= 0 && at < nx ? tap(t, row, at, k) * x[row * nx + at] * gate(j->pre, &t->pre, row, at) : 0;
         else
-            sum += at >= 0 && at < ny ? tap(t, row, n, k) * y[row * ny + at] : 0;
+            sum += at >= 0 && at < ny ? tap(t, row, n, k) * y[row * ny + at] * gate(j->post, &t->post, row, at) : 0;
     }
-    return t->gain[row] * sum;
+    const double outer = convolve ? gate(j->post, &t->post, row, n) : gate(j->pre, &t->pre, row, n);
+    const double skipped = n >= (convolve ? nx : ny) ? 0
+                                                     : t->skip[row] * (convolve ? x[row * nx + n] : y[row * ny + n]) *
+                                                           gate(j->post, &t->post, row, n);
+    return outer * t->gain[row] * sum + skipped;
 }
 
 rows_array *trial_written(trial *t) {
@@ -99,6 +110,34 @@ static double compare(trial *t, const char *what) {
 
 /* ---- Trials ------------------------------------------------------------------------------------------------------ */
 
+/* Makes the gates of a job. */
+static void make_gates(trial *t, const trial_shape *s) {
+    static const gpuconv_sample_type next[] = {GPUCONV_SAMPLE_F16, GPUCONV_SAMPLE_BF16, GPUCONV_SAMPLE_F32};
+    const rows_array *of[] = {&t->signal, &t->output};
+    rows_array *made[] = {&t->pre, &t->post};
+    const gpuconv_rows **given[] = {&t->job.pre, &t->job.post};
+    for (int i = 0; i < 2; i++) {
+        const gpuconv_rows *a = &of[i]->array;
+        if (!(i ? s->post : s->pre))
+            continue;
+        *made[i] = rows_new(&t->random, s->mixed ? next[a->type] : a->type, a->rows, a->frames, 1, ROWS_PLAIN,
+                            oracle_below(&t->random, 4));
+        *given[i] = &made[i]->array;
+    }
+    float *skip = calloc((size_t)s->rows, sizeof *skip);
+    t->skip = calloc((size_t)s->rows, sizeof *t->skip);
+    CHECK(t->skip && skip, "no memory");
+    for (int64_t i = 0; i < s->rows && s->skip; i++)
+        t->skip[i] = (double)(skip[i] = oracle_uniform(&t->random));
+    if (s->skip) {
+        CHECK(cudaMalloc(&t->device_skip, (size_t)s->rows * sizeof *skip) == cudaSuccess, "no memory");
+        CHECK(cudaMemcpy(t->device_skip, skip, (size_t)s->rows * sizeof *skip, cudaMemcpyHostToDevice) == cudaSuccess,
+              "no copy");
+        t->job.skip = t->device_skip;
+    }
+    free(skip);
+}
+
 void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     *t = (trial){.random = {seed}, .job = gpuconv_arrays_job_default(), .frames_checked = 24};
     oracle_random *r = &t->random;
@@ -129,6 +168,7 @@ void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
         t->job.gain = t->device_gain;
     }
     free(gain);
+    make_gates(t, s);
     if (!s->accumulate)
         rows_poison(trial_written(t));
 }
@@ -137,8 +177,12 @@ void trial_free(trial *t) {
     rows_free(&t->signal);
     rows_free(&t->response);
     rows_free(&t->output);
+    rows_free(&t->pre);
+    rows_free(&t->post);
     cudaFree(t->device_gain);
+    cudaFree(t->device_skip);
     free(t->gain);
+    free(t->skip);
 }
 
 double trial_run(trial *t, const char *what) {
@@ -198,12 +242,12 @@ static double run_shape(oracle_random *r, const trial_shape *s, const gc_cuda_ro
     snprintf(
         what, sizeof what,
         "%s, %s %lld points, %lld rows of %lld (group %lld) x %lld responses of %lld -> %lld from %lld, types %d %d %d, "
-        "kinds %d %d %d, steps %lld %lld %lld%s%s, hop %lld%s",
+        "kinds %d %d %d, steps %lld %lld %lld%s%s, hop %lld%s, gates %d%d%d%d",
         names[s->operation], only->row.name, (long long)points, (long long)s->rows, (long long)s->frames,
         (long long)s->group, (long long)s->responses, (long long)s->taps, (long long)s->output_frames,
         (long long)s->offset, s->type[0], s->type[1], s->type[2], s->kind[0], s->kind[1], s->kind[2],
         (long long)s->step[0], (long long)s->step[1], (long long)s->step[2], s->accumulate ? ", add" : "",
-        s->gain ? ", gain" : "", (long long)s->hop, s->linear ? " crossed" : "");
+        s->gain ? ", gain" : "", (long long)s->hop, s->linear ? " crossed" : "", s->pre, s->post, s->skip, s->mixed);
     trial_init(&t, oracle_bits(r), s);
     inside()->only = &only->row;
     inside()->only_points = points;
@@ -342,6 +386,38 @@ static void test_filters_that_change_with_time_agree_with_the_oracle(void **stat
     print_message("filters that change with time: %.1f dB at worst\n", worst);
 }
 
+/* Gates in the kernels on the chip, and around those of every other algorithm. */
+static void test_gates_and_skips_agree_with_the_oracle(void **state) {
+    (void)state;
+    static const gc_cuda_rows *const others[] = {&gc_rows_short, &gc_rows_direct, &gc_rows_three_pass};
+    oracle_random random = {109};
+    double worst = -HUGE_VAL;
+    for (int size = 0; size < GCK_CHIP_SIZES; size++)
+        for (int i = 0; i < (jobs_quick ? 3 : 24); i++) {
+            const int64_t points = gck_chip_query(size).points;
+            const gc_cuda_rows *by = i % 4 == 3 ? others[size % 3] : &gc_rows_chip;
+            trial_shape s =
+                random_shape(&random, i % 3, by == &gc_rows_chip ? points : gc_min(points, 4000), 0); /* rounding */
+            const int gates = 1 + (int)oracle_below(&random, 7);
+            s.pre = gates & 1;
+            s.post = gates & 2;
+            s.skip = gates & 4;
+            s.mixed = oracle_below(&random, 4) == 0;
+            for (int a = 0; a < 3 && oracle_below(&random, 4); a++) {
+                s.step[a] = 1;
+                s.type[a] = s.type[0];
+            }
+            if (by == &gc_rows_short)
+                s.taps = gc_min(s.taps, 200);
+            worst = fmax(worst, run_shape(&random, &s, by,
+                                          by == &gc_rows_chip         ? 2 * points
+                                          : by == &gc_rows_three_pass ? 32768
+                                                                      : 0));
+        }
+    CHECK(worst > -200, "no job was served");
+    print_message("gates and skips: %.1f dB at worst\n", worst);
+}
+
 /* The plan's own choice, on this device and on devices with less shared memory. */
 static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
     (void)state;
@@ -380,6 +456,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_short_responses_by_direct_sums_agree_with_the_oracle),
         cmocka_unit_test(test_halves_by_products_on_tensor_cores_agree_with_the_oracle),
         cmocka_unit_test(test_filters_that_change_with_time_agree_with_the_oracle),
+        cmocka_unit_test(test_gates_and_skips_agree_with_the_oracle),
         cmocka_unit_test(test_jobs_in_many_chunks_agree_with_the_oracle),
         cmocka_unit_test(test_the_choice_of_any_device_agrees_with_the_oracle),
         cmocka_unit_test(test_prepared_responses_agree_with_the_oracle),

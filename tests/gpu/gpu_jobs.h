@@ -10,7 +10,8 @@ typedef struct trial_shape {
     gpuconv_arrays_operation operation;
     int64_t rows, group, responses, taps, frames, output_frames, offset;
     int64_t hop; /* `responses` for each of its blocks */
-    bool accumulate, gain, linear;
+    bool accumulate, gain, linear, pre, post, skip;
+    bool mixed;                  /* gates of other types than the samples */
     gpuconv_sample_type type[3]; /* signal, response, output */
     rows_kind kind[3];
     int64_t step[3]; /* 0: 1 */
@@ -20,8 +21,9 @@ typedef struct trial {
     oracle_random random;
     gpuconv_arrays_job job;
     rows_array signal, response, output;
-    double *gain; /* of every row of the signal */
-    void *device_gain;
+    rows_array pre, post; /* if the shape has them */
+    double *gain, *skip;  /* of every row of the signal */
+    void *device_gain, *device_skip;
     int frames_checked; /* of every row */
 } trial;
 

@@ -16,6 +16,10 @@
 
 enum { RUNS = 9, CALLS = 10, SETS = 3, CHECKED = 48 };
 
+/* Rows with both gates, which have the values of the signal and of the output's gradient, and a skip. */
+enum { GATED = -1 };
+#define SKIP 0.5f
+
 typedef struct row {
     const char *label;
     int64_t rows, frames, taps;
@@ -23,7 +27,7 @@ typedef struct row {
     int shared;      /* rows that share a response; 0: each has its own */
     gpuconv_sample_type type;
     bool same;   /* as many frames out as in */
-    int64_t hop; /* each row has a response for each block of this many frames */
+    int64_t hop; /* each row has a response for each block of this many frames; or GATED */
 } row;
 
 /* Rows of a model of sequences, floats and halves: `batch` times 768 channels, each with a filter as long as its rows,
@@ -90,6 +94,13 @@ static const row rows[] = {
     {"16 x 480000 * 1024 each 480 frames", 16, 480000, 1024, false, false, 0, GPUCONV_SAMPLE_F32, true, 480},
     {"16 x 480000 * 1024 each 480 frames, forward and both gradients", 16, 480000, 1024, true, false, 0,
      GPUCONV_SAMPLE_F32, true, 480},
+    {"64 x 768 x 512 * 768 x 512, gated", 64 * 768, 512, 512, false, false, -768, GPUCONV_SAMPLE_F32, true, GATED},
+    {"64 x 768 x 1024 * 768 x 1024, gated", 64 * 768, 1024, 1024, false, false, -768, GPUCONV_SAMPLE_F32, true, GATED},
+    {"64 x 768 x 1024 * 768 x 1024, gated, half", 64 * 768, 1024, 1024, false, false, -768, GPUCONV_SAMPLE_F16, true,
+     GATED},
+    {"64 x 768 x 1024 * 768 x 1024, gated, forward and both gradients", 64 * 768, 1024, 1024, true, false, -768,
+     GPUCONV_SAMPLE_F32, true, GATED},
+    {"64 x 768 x 4096 * 768 x 4096, gated", 64 * 768, 4096, 4096, false, false, -768, GPUCONV_SAMPLE_F32, true, GATED},
     {"2 x 26460000 * own 66150, kept", 2, 26460000, 66150, false, true, 0, GPUCONV_SAMPLE_F32, false, 0},
 };
 
@@ -100,7 +111,8 @@ typedef struct bench {
     float *host[3]; /* signal, response, gradient of the output */
     gpuconv_arrays_job job[SETS][3];
     gpuconv_responses *kept;
-    void *memory[SETS * 6 + 1];
+    gpuconv_rows pre[SETS], post[SETS];
+    void *memory[SETS * 9 + 1];
     int count;
     void *workspace;
     size_t bytes;
@@ -141,9 +153,9 @@ static gpuconv_rows make(bench *b, const float *host, int64_t count, int64_t fra
     for (int64_t i = 0; i < count; i++) {
         const gck_rows from = {
             .data = staging + i % 1024, .frames = frames, .stride = frames, .step = 1, .sample = GCK_F32};
-        gck_rows to = gc_cuda_kernel_rows(&a);
-        to.data = (char *)a.data + i * frames * each;
-        require(gck_move(&from, &to, 1, frames, NULL) == cudaSuccess, "", "no move");
+        gck_target to = {gc_cuda_kernel_rows(&a), 0};
+        to.rows.data = (char *)a.data + i * frames * each;
+        require(gck_move(&from, NULL, &to, 1, frames, NULL) == cudaSuccess, "", "no move");
     }
     require(cudaDeviceSynchronize() == cudaSuccess, "", "the device failed");
     cudaFree(staging);
@@ -160,6 +172,21 @@ static float *noise(uint32_t state, int64_t n) {
     return x;
 }
 
+static void make_gates(bench *b, int set, gpuconv_arrays_job *job) {
+    const size_t bytes = (size_t)b->row->rows * sizeof(float);
+    float *factor = malloc(bytes), *skip = device_memory(b, (int64_t)bytes);
+    require(factor != NULL, b->row->label, "no memory");
+    for (int64_t i = 0; i < b->row->rows; i++)
+        factor[i] = SKIP;
+    require(cudaMemcpy(skip, factor, bytes, cudaMemcpyHostToDevice) == cudaSuccess, b->row->label, "no copy");
+    free(factor);
+    b->pre[set] = make(b, b->host[0], b->row->rows, b->row->frames);
+    b->post[set] = make(b, b->host[2], b->row->rows, b->frames_out);
+    job->pre = &b->pre[set];
+    job->post = &b->post[set];
+    job->skip = skip;
+}
+
 static void make_jobs(bench *b) {
     const row *r = b->row;
     gpuconv_error error = {0};
@@ -172,7 +199,9 @@ static void make_jobs(bench *b) {
             require(!gpuconv_responses_new(b->cuda, &job.response, r->frames, b->stream, &b->kept, &error), r->label,
                     error.message);
         job.prepared = b->kept;
-        job.hop = r->hop;
+        job.hop = r->hop == GATED ? 0 : r->hop;
+        if (r->hop == GATED)
+            make_gates(b, s, &job);
         b->job[s][0] = b->job[s][1] = b->job[s][2] = job;
         if (!r->both)
             continue;
@@ -189,27 +218,34 @@ static void make_jobs(bench *b) {
 /* Returns the taps of the response of frame m of row i. */
 static const float *response_at(const bench *b, int64_t i, int64_t m) {
     const row *r = b->row;
-    const int64_t blocks = r->hop ? (r->frames + r->hop - 1) / r->hop : 1;
-    return b->host[1] + (r->hop ? i * blocks + m / r->hop : i % b->responses) % 1024;
+    const int64_t blocks = r->hop > 0 ? (r->frames + r->hop - 1) / r->hop : 1;
+    return b->host[1] + (r->hop > 0 ? i * blocks + m / r->hop : i % b->responses) % 1024;
 }
 
 /* Returns a frame of what job `operation` writes, by its definition. */
 static double expected(const bench *b, int operation, int64_t i, int64_t n) {
     const row *r = b->row;
     const float *x = b->host[0] + i % 1024, *g = b->host[2] + i % 1024;
+    const bool gated = r->hop == GATED; /* the factors of x and g are their own values */
     double sum = 0;
     if (operation == GPUCONV_ARRAYS_CONVOLVE) {
         for (int64_t k = n >= r->frames ? n - r->frames + 1 : 0; k < r->taps && k <= n; k++)
-            sum += (double)response_at(b, i, n - k)[k] * (double)x[n - k];
+            sum += (double)response_at(b, i, n - k)[k] * (double)x[n - k] * (gated ? (double)x[n - k] : 1);
+        if (gated)
+            sum = (double)g[n] * (sum + (double)SKIP * (double)x[n]);
     } else if (operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL) {
         for (int64_t k = 0; k < r->taps && n + k < b->frames_out; k++)
-            sum += (double)response_at(b, i, n)[k] * (double)g[n + k];
+            sum += (double)response_at(b, i, n)[k] * (double)g[n + k] * (gated ? (double)g[n + k] : 1);
+        if (gated)
+            sum = (double)x[n] * sum + (double)SKIP * (double)g[n] * (double)g[n];
     } else {
-        const int64_t blocks = r->hop ? b->responses / r->rows : 1, begin = r->hop ? i % blocks * r->hop : 0;
-        const int64_t end = r->hop && begin + r->hop < r->frames ? begin + r->hop : r->frames;
-        for (int64_t j = r->hop ? i / blocks : i; j < r->rows; j += b->responses)
+        const bool varies = r->hop > 0;
+        const int64_t blocks = varies ? b->responses / r->rows : 1, begin = varies ? i % blocks * r->hop : 0;
+        const int64_t end = varies && begin + r->hop < r->frames ? begin + r->hop : r->frames;
+        for (int64_t j = varies ? i / blocks : i; j < r->rows; j += b->responses)
             for (int64_t m = begin; m < end && n + m < b->frames_out; m++)
-                sum += (double)b->host[0][j % 1024 + m] * (double)b->host[2][j % 1024 + n + m];
+                sum += (double)b->host[0][j % 1024 + m] * (double)b->host[2][j % 1024 + n + m] *
+                       (gated ? (double)b->host[0][j % 1024 + m] * (double)b->host[2][j % 1024 + n + m] : 1);
     }
     return sum;
 }
@@ -224,10 +260,11 @@ static double check(const bench *b, int operation) {
         state = state * 1664525u + 1013904223u;
         const int64_t i = (state >> 8) % a->rows, n = (int64_t)(state >> 3) * 13 % a->frames;
         float got = 0;
-        const gpuconv_rows one = {.data = b->workspace};
-        gck_rows from = gc_cuda_kernel_rows(a), to = gc_cuda_kernel_rows(&one);
+        const gpuconv_rows one = {.data = b->workspace, .rows = 1, .frames = 1, .step = 1};
+        gck_rows from = gc_cuda_kernel_rows(a);
+        const gck_target to = {gc_cuda_kernel_rows(&one), 0};
         from.data = (char *)a->data + (i * a->stride + n) * gc_job_sample_bytes(a->type);
-        require(gck_move(&from, &to, 1, 1, b->stream) == cudaSuccess, b->row->label, "no move");
+        require(gck_move(&from, NULL, &to, 1, 1, b->stream) == cudaSuccess, b->row->label, "no move");
         require(cudaMemcpyAsync(&got, b->workspace, 4, cudaMemcpyDeviceToHost, b->stream) == cudaSuccess, "",
                 "no copy");
         require(cudaStreamSynchronize(b->stream) == cudaSuccess, b->row->label, "the device failed");
@@ -402,7 +439,7 @@ static json_t *run_row(gpuconv_arrays *cuda, const row *r, bool all) {
                .bytes = (size_t)640 << 20};
     char text[40], choice[128] = "";
     double spread, cpu, worst = -HUGE_VAL;
-    b.responses = r->hop           ? r->rows * ((r->frames + r->hop - 1) / r->hop)
+    b.responses = r->hop > 0       ? r->rows * ((r->frames + r->hop - 1) / r->hop)
                   : r->shared == 0 ? r->rows
                   : r->shared < 0  ? -r->shared
                                    : 1;

@@ -55,6 +55,32 @@ grep -q "driven.wav: channel 1 clips" "$work/log/err" || fail "clipping is not r
 runs ir measure loud.wav long.wav test.wav --length 2.5
 grep -q "loud.wav: channel 1: the noise is only" "$work/log/err" || fail "noise is not reported: $(cat "$work/log/err")"
 
+# A digital loopback has no decay and, at full scale, clips no more than the sweep.
+runs ir measure full.wav --seconds 2 --silence 0.5 --level 0
+cp full.wav loop.wav
+runs ir measure loop.wav full.wav test.wav
+one_line "direct sound after 0.00 ms"
+make_audio spoil full.wav loop.wav 0 0.02
+runs ir measure loop.wav full.wav test.wav
+one_line "direct sound after 0.00 ms"
+
+# Harmonic distortion of a known curve, as a table and as a drawing; files of the microphone that do not fit are refused.
+make_audio spoil full.wav driven.wav 0.02 0
+command -v gnuplot >"$work/log/which" && drawn='--distortion thd.svg' || drawn=
+# shellcheck disable=SC2086 # word splitting is intended
+runs ir measure driven.wav full.wav test.wav --csv $drawn
+grep -q 'channel 1: THD 1 % at 1 kHz' "$work/log/err" || fail "the distortion is not 1 %: $(cat "$work/log/err")"
+[ "$(head -n 1 "$work/log/out")" = 'channel,Hz,level dB,THD %,H2 %,H3 %,H4 %,H5 %,noise %' ] ||
+    fail "not the names: $(head -n 1 "$work/log/out")"
+awk -F, '$2 > 200 && $2 < 8000 && !($4 > 0.98 && $4 < 1.02) { print; exit bad = 1 } END { exit bad || NR < 60 }' "$work/log/out" ||
+    fail "the THD is not 1 % everywhere"
+[ -z "$drawn" ] || grep -q '</svg>' thd.svg || fail "no drawing"
+echo 'no numbers' >mic.txt
+refuses 1 "mic.txt: has no line of a frequency" ir measure driven.wav full.wav out.wav --calibration mic.txt
+refuses 1 "2 calibration files, but the number of channels is 1" ir measure driven.wav full.wav out.wav --calibration mic.txt --calibration mic.txt
+refuses 1 "channel 1 has no tone of a calibrator" ir measure driven.wav full.wav out.wav --calibrator noise.wav
+refuses 1 "cannot be written" ir measure driven.wav full.wav out.wav --distortion nowhere/thd.svg
+refuses 2 "need --play IR" ir measure out.wav --calibration mic.txt
 figure() { # figure FILE: T30 of the first channel's octave at 1 kHz
     runs ir info "$1"
     awk '/channel 1, 1000 Hz/ { print $7 }' "$work/log/out"

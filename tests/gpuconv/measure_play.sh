@@ -58,7 +58,7 @@ measure() {    # measure ARGUMENT...: tries again if a busy machine starved the 
         "$GPUCONV" ir measure --play found.wav --inputs 4 $sweep --length 0.4 "$@" \
             >"$work/log/out" 2>"$work/log/err"
         status=$?
-        grep -q 'the sound device has failed\|no such output device\|no such input device' "$work/log/err" || return $status
+        grep -q 'the sound device has failed\|starting the sound device\|no such output device\|no such input device' "$work/log/err" || return $status
         echo "attempt $try: the device failed: $(tail -n 1 "$work/log/err")" >&2
         if ! pactl info >"$work/log/info" 2>&1; then # the server ends itself where it is starved
             echo "PulseAudio has ended: $(tail -n 2 "$work/log/server")" >&2
@@ -98,6 +98,17 @@ after_5_ms() {
     grep -qE 'direct sound after (4.[89].|5.0.) ms' "$work/log/err"
 }
 one_of_eight after_5_ms || fail "not after 5 ms: $(cat "$work/log/err")"
+# A sink and a source of PulseAudio by name, while others are the default, and their list.
+quietly pactl load-module module-null-sink sink_name=other rate=48000 || fail "no second sink"
+quietly pactl set-default-sink other
+quietly pactl set-default-source other.monitor
+runs ir measure --list-devices
+for name in 'out pulse:null' 'in  pulse:ear'; do
+    grep -q "^$name " "$work/log/out" || fail "$name is not listed: $(cat "$work/log/out")"
+done
+measure -q --no-check --output pulse:null --input pulse:ear || fail "named devices: exit $?: $(cat "$work/log/err")"
+quietly pactl set-default-sink null
+quietly pactl set-default-source ear
 
 # Noise above the decay: a warning. An input that clips: the level check refuses; without it, a warning.
 settings='0.5 0.05'

@@ -15,7 +15,7 @@ for page in page ir sounds; do
 done
 [ "$(grep -c 'class="sound"' page.html)" -eq 3 ] || fail "page.html: not before, after and the response"
 [ "$(grep -c 'class="sound"' sounds.html)" -eq 3 ] || fail "sounds.html: not the sound and two responses"
-[ "$(grep -c '<img alt' page.html)" -eq 2 ] || fail "page.html: not two drawings"
+[ "$(grep -c '<img alt' page.html)" -eq 18 ] || fail "page.html: not six panels before and after, by band and of the response"
 
 # Names of files are not markup; nothing is written if the page cannot be.
 hostile='a"><img src=x onerror=alert(1)>&.wav'
@@ -25,6 +25,8 @@ grep -q 'onerror=alert(1)>' hostile.html && fail "a name became markup"
 refuses 1 "cannot be written" in.wav ir.wav out2.wav --html nowhere/page.html
 refuses 2 "--html needs IN and OUT as files" in.wav ir.wav - --html page2.html
 refuses 2 "which are the same file" in.wav ir.wav in.wav --html page2.html
+refuses 1 "missing.wav" ir info ir.wav --html page2.html --sound missing.wav
+[ -s "$work/log/out" ] && fail "figures before a sound that is missing"
 mkdir "$work/none"
 before=$(state)
 quietly "$(command -v env)" "PATH=$work/none" "$GPUCONV" in.wav ir.wav out2.wav --html page2.html && fail "a page without gnuplot"
@@ -53,7 +55,7 @@ number() { # number NAME
 holds() { # holds WHAT CONDITION
     awk "BEGIN { exit !($2) }" || fail "$1: $result"
 }
-holds "the sounds are not decoded" "$(number sounds) == 3 && $(number rate) == 44100 && $(number images) == 2"
+holds "the sounds are not decoded" "$(number sounds) == 3 && $(number rate) == 44100 && $(number images) == 18"
 holds "the sounds differ in length" "\"$(number equalLengths)\" == \"true\""
 holds "switching makes a step" "$(number step) < 0.004 && $(number step) > 0"
 holds "a sound has not its level after a switch" "$(number wrong) < 0.000001"

@@ -80,6 +80,16 @@ live() {
 }
 one_of_eight live || fail "the live output differs from the offline convolution: $(cat "$work/log/err")"
 
+# A measurement: the sink's monitor is linked to the source, which is a cable. It gets no warning.
+quietly pw-link first:monitor_FL ear:input_FL || fail "no link: $(cat "$work/log/err")"
+# shellcheck disable=SC2317 # called by one_of_eight
+cable() {
+    runs ir measure --play cable.wav --output first --input ear --seconds 1 --silence 0.5 --length 0.2
+    grep -q 'mean of 1.*direct sound after 5.00 ms' "$work/log/err" && [ "$(wc -l <"$work/log/err")" -eq 2 ]
+}
+one_of_eight cable || fail "a cable is measured with warnings: $(cat "$work/log/err")"
+quietly pw-link -d first:monitor_FL ear:input_FL
+
 "$GPUCONV" play in.wav ir.wav --loop --dry -6 --record heard.wav >"$work/log/out" 2>"$work/log/err" &
 job=$!
 until_job_has "a link to the first sink" linked first

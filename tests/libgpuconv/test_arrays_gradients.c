@@ -1,6 +1,6 @@
 /* Compares jobs on the CPU with their definition in double precision: random shapes, types, steps, ragged and packed
- * rows, gains, groups and accumulation, of the three operations, with fresh, prepared and routed responses. And half
- * precision with the compiler's. */
+ * rows, gains, groups, gates and accumulation, of the three operations, with fresh, prepared and routed responses. And
+ * half precision with the compiler's. */
 #include "gpuconv_arrays.h"
 #include "harness.h"
 
@@ -128,7 +128,8 @@ typedef struct trial {
     oracle_random random;
     gpuconv_arrays_job job;
     array signal, response, output;
-    float *gain;
+    array pre, post; /* those that the job points to */
+    float *gain, *skip;
     gpuconv_ir *ir; /* the routes, or NULL */
     double *want;   /* of the array that is written */
 } trial;
@@ -137,6 +138,11 @@ static array *written(trial *t) {
     return t->job.operation == GPUCONV_ARRAYS_CONVOLVE          ? &t->output
            : t->job.operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? &t->signal
                                                                 : &t->response;
+}
+
+/* Returns the factor of frame n of a row. */
+static double gate(const gpuconv_rows *given, const array *a, int64_t row, int64_t n) {
+    return given ? a->value[row * a->rows.frames + n] : 1;
 }
 
 /* Adds the products of three rows to what is wanted. h: the taps of the row of the response. */
@@ -149,13 +155,22 @@ static void add_rows(trial *t, int64_t s, int64_t r, int64_t o, const double *h,
             const int64_t m = n + t->job.offset - k;
             if (m < 0 || m >= t->signal.length[s])
                 continue;
+            const double both =
+                gain * gate(t->job.pre, &t->pre, s, m) * gate(t->job.post, &t->post, o, n); /* of each product */
             if (t->job.operation == GPUCONV_ARRAYS_CONVOLVE)
-                t->want[o * out + n] += gain * h[k] * x[m];
+                t->want[o * out + n] += both * h[k] * x[m];
             else if (t->job.operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL)
-                t->want[s * frames + m] += gain * h[k] * g[n];
+                t->want[s * frames + m] += both * h[k] * g[n];
             else
-                t->want[r * t->response.rows.frames + k] += gain * x[m] * g[n];
+                t->want[r * t->response.rows.frames + k] += both * x[m] * g[n];
         }
+    for (int64_t n = 0; t->skip && n < gc_min(t->output.length[o], t->signal.length[s]); n++) {
+        const double factor = (double)t->skip[s] * gate(t->job.post, &t->post, o, n);
+        if (t->job.operation == GPUCONV_ARRAYS_CONVOLVE)
+            t->want[o * out + n] += factor * x[n];
+        else if (t->job.operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL)
+            t->want[s * frames + n] += factor * g[n];
+    }
 }
 
 /* Computes what is wanted, by the definition. */
@@ -231,7 +246,19 @@ static void trial_free(trial *t) {
     array_free(&t->signal);
     array_free(&t->response);
     array_free(&t->output);
+    array_free(&t->pre);
+    array_free(&t->post);
     free(t->gain);
+    free(t->skip);
+}
+
+/* Makes factors for the samples of an array: those have a step of 1 and no lengths. */
+static const gpuconv_rows *make_gate(oracle_random *random, const array *of, array *made) {
+    for (*made = (array){.memory = NULL}; !made->memory || made->rows.step != 1 || made->rows.lengths;) {
+        array_free(made);
+        *made = array_new(random, of->rows.rows, of->rows.frames, true);
+    }
+    return &made->rows;
 }
 
 /* Makes the options of a trial with these numbers of rows. */
@@ -249,6 +276,16 @@ static void trial_fill(trial *t, int64_t signals, int64_t responses, int64_t out
         t->job.gain = t->gain = checked((size_t)signals, sizeof *t->gain);
         for (int64_t i = 0; i < signals; i++)
             t->gain[i] = oracle_uniform(r);
+    }
+    const int64_t gates = oracle_below(r, 16);
+    if (gates & 1)
+        t->job.pre = make_gate(r, &t->signal, &t->pre);
+    if (gates & 2)
+        t->job.post = make_gate(r, &t->output, &t->post);
+    if (gates & 4) {
+        t->job.skip = t->skip = checked((size_t)signals, sizeof *t->skip);
+        for (int64_t i = 0; i < signals; i++)
+            t->skip[i] = oracle_uniform(r);
     }
 }
 
@@ -313,6 +350,8 @@ static void routed_jobs_follow_their_definition(void **state) {
         gpuconv_responses *kept;
         t.job.operation = (gpuconv_arrays_operation)(i % 3);
         trial_fill(&t, 4 * batch, 6, 4 * batch);
+        free(t.skip); /* not with routes */
+        t.job.skip = t.skip = NULL;
         t.ir = routed(&t.random, t.response.rows.frames);
         CHECK(!gpuconv_responses_route(place, t.ir, 1, &kept, &error), "%s", error.message);
         t.job.prepared = kept;

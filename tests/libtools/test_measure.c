@@ -170,11 +170,35 @@ static void the_curve_falls_as_the_decay_does(void **state) {
     free(taps);
 }
 
+static void a_tone_is_in_its_row_of_a_spectrogram(void **state) {
+    (void)state;
+    enum { POINTS = 8192, ROWS = 128 };
+    static const double tones[] = {50, 440, 1000, 9000};
+    const double rate = 48000, ratio = rate / 2 / 20;
+    double power[POINTS / 2];
+    float level[ROWS];
+    for (int t = 0; t < COUNT(tones); t++) {
+        int bin = (int)lrint(tones[t] * POINTS / rate), most = 0;
+        for (int k = 0; k < POINTS / 2; k++)
+            power[k] = k == bin ? 1 : 1e-9;
+        gc_bands_column(power, POINTS, rate, ROWS, level);
+        for (int r = 0; r < ROWS; r++) {
+            CHECK(level[r] >= -90.01F && level[r] <= 0, "row %d has %g dB", r, (double)level[r]);
+            most = level[r] > level[most] ? r : most;
+        }
+        double low = 20 * pow(ratio, (double)most / ROWS), high = 20 * pow(ratio, (most + 1.0) / ROWS);
+        double hz = bin * rate / POINTS, width = rate / POINTS;
+        CHECK(low <= hz + width && high >= hz - width, "%g Hz is in the row from %g to %g Hz", hz, low, high);
+        CHECK(level[most] > -3, "%g Hz has %g dB", hz, (double)level[most]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_of_synthetic_decays_are_within_one_percent),
         cmocka_unit_test(undefined_parameters_are_nan),
         cmocka_unit_test(bands_contain_a_bin_each),
+        cmocka_unit_test(a_tone_is_in_its_row_of_a_spectrogram),
         cmocka_unit_test(noise_after_a_decay_is_found_and_subtracted),
         cmocka_unit_test(too_much_noise_gives_nan_instead_of_a_wrong_value),
         cmocka_unit_test(octaves_are_separated),

@@ -265,4 +265,24 @@ def test_jax_on_the_gpu(rng):
     for _ in range(50):  # arrays that are freed while the stream still reads them
         y = gpuconv.convolve(jx + 0, jh + 0)
     assert_close(np.asarray(y), oracle(x, h))
-    assert_close(np.asarray(jax.jit(gpuconv.convolve)(jx, jh)), oracle(x, h))  # through the host
+
+
+@pytest.mark.parametrize("shapes", [((2, 3000), (2, 400)), ((3, 2, 70000), (9000,)), ((40, 500), (40, 30))])
+def test_jax_traces_on_the_gpu(rng, shapes):
+    """Compiled values, both gradients and tangents, and vmap, which queue their work on XLA's stream."""
+    jax = library("jax")
+    x, h = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    call = jax.jit(lambda a, b: gpuconv.convolve(a, b, "causal"))
+    if hasattr(gpuconv._core, "xla_rows"):
+        assert "callback" not in call.lower(x, h).as_text()
+    want = oracle(x, h, "causal")
+    for _ in range(10):  # workspaces that are reused while the stream still works
+        assert_close(np.asarray(call(x + 0, h + 0)), want)
+    weight = rng.standard_normal(want.shape).astype(np.float32)
+    gx, gh = jax.jit(lambda a, b: jax.vjp(call, a, b)[1](weight))(x, h)
+    y, tangent = jax.jit(lambda a, b: jax.jvp(call, (a, b), (gx, gh)))(x, h)
+    change = oracle(gx, h, "causal") + oracle(x, gh, "causal")
+    assert_close(np.asarray(tangent), change, bound=-105)
+    assert np.vdot(gx, gx) + np.vdot(gh, gh) == pytest.approx((weight * change).sum(), rel=1e-3)
+    many = jax.jit(jax.vmap(gpuconv.convolve, (0, None)))(np.stack([x, -x]), h)
+    assert_close(np.asarray(many), np.stack([oracle(x, h), -oracle(x, h)]))

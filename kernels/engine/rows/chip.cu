@@ -20,9 +20,13 @@ namespace {
  * other all the same. */
 template <typename F, known_rows Known>
 __device__ __forceinline__ void convolve_segment(float2 *v, float2 *s, const gck_rows &source, int64_t row, int64_t at,
-                                                 const float2 *h, float sign, const float2 *__restrict__ twiddles,
-                                                 int t, bool used) {
+                                                 const gck_rows &gate, const float2 *h, float sign,
+                                                 const float2 *__restrict__ twiddles, int t, bool used) {
+    if (Known == GATED && used && gate.data)
+        prefetch_frames<F::T>(gate, row, at, 2 * F::N, t);
     const bool loaded = used && load_segment<F::P, F::T, Known>(v, source, row, at, 2 * F::N, t);
+    if (Known == GATED && loaded && gate.data)
+        gate_segment<F::P, F::T>(v, gate, row, at, 2 * F::N, t);
     if (!loaded)
         clear<F::P>(v);
     if (loaded || F::T < 32) {
@@ -81,14 +85,18 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
             const bool used = item.exists && segment < range.end && n < frames_to_write(a.target, item.row).end;
             if (c::groups == 1 && !used)
                 break;
-            convolve_segment<f, Known>(v, s, a.source, item.row, n + a.shift, h + 2 * (t - held), sign, a.twiddles, t,
-                                       used);
+            if (Known == GATED && used && a.gates.target.data)
+                prefetch_frames<f::T>(a.gates.target, item.row, n, a.hop, t);
+            convolve_segment<f, Known>(v, s, a.source, item.row, n + a.shift, a.gates.source, h + 2 * (t - held), sign,
+                                       a.twiddles, t, used);
             const int kept = used ? a.hop : 0;
-            if (knows_type(Known))
+            const float gain = a.gain ? a.gain[item.row] : 1.0f;
+            if (Known == GATED)
+                store_gated_segment<f::P, f::T>(v, a.gates, a.target, item.row, n, a.lo, kept, gain, t);
+            else if (knows_type(Known))
                 store_plain_segment<f::P, f::T, Known>(v, a.target, item.row, n, a.lo, kept, t);
             else
-                store_segment<f::P, f::T, Size != 3, Known>(v, a.target, item.row, n, a.lo, kept,
-                                                            a.gain ? a.gain[item.row] : 1.0f, t);
+                store_segment<f::P, f::T, Size != 3, Known>(v, a.target, item.row, n, a.lo, kept, gain, t);
         }
     }
 }
@@ -136,6 +144,8 @@ template <int Size> struct launchers {
     static convolver convolver_of(const gck_chip_job *job) {
         if (!are_adjacent(job))
             return chip_convolve<Size, STEPPED>;
+        if (job->gated)
+            return chip_convolve<Size, GATED>;
         if (!have_one_type(job) || job->gain || job->target.accumulate)
             return chip_convolve<Size, ADJACENT>;
         return job->target.rows.sample == GCK_F32   ? chip_convolve<Size, plain>
@@ -151,8 +161,9 @@ template <int Size> struct launchers {
         int device = 0;
         cudaError_t err = load_kernel(chip_spectra<Size>, bytes);
         err = err ? err : cudaGetDevice(&device);
-        for (const auto kernel : {chip_convolve<Size, plain>, chip_convolve<Size, HALVES>, chip_convolve<Size, BFLOATS>,
-                                  chip_convolve<Size, ADJACENT>, chip_convolve<Size, STEPPED>}) {
+        for (const auto kernel :
+             {chip_convolve<Size, plain>, chip_convolve<Size, HALVES>, chip_convolve<Size, BFLOATS>,
+              chip_convolve<Size, ADJACENT>, chip_convolve<Size, GATED>, chip_convolve<Size, STEPPED>}) {
             err = err ? err : load_kernel(kernel, bytes);
             err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
         }

@@ -9,8 +9,8 @@
 #ifndef GC_KERNELS_ROWS_CHIP_CUH
 #define GC_KERNELS_ROWS_CHIP_CUH
 
+#include "gates.cuh"
 #include "kernels/engine/twiddles.h"
-#include "segments.cuh"
 
 #include "kernels/device/fft_twisted.cuh"
 

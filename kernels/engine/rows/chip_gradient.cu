@@ -32,6 +32,8 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
             const bool second = step & 1;
             const int row = sharing_row(a.sharing, response, step / 2 / a.segments);
             const int64_t n = (int64_t)(step / 2 % a.segments) * a.hop + (second ? a.shift : 0);
+            if (Known == GATED && step < 2 * range.end && row < a.sharing.rows && (second ? a.g_gate : a.x_gate).data)
+                prefetch_frames<f::T>(second ? a.g_gate : a.x_gate, row, n, second ? 2 * f::N : a.hop, t);
             if (step >= 2 * range.end || row >= a.sharing.rows ||
                 !load_segment<f::P, f::T, Known>(v, second ? a.g : a.x, row, n, second ? 2 * f::N : a.hop, t)) {
                 if (c::groups == 1) {
@@ -40,6 +42,8 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
                 }
                 clear<f::P>(v);
             }
+            if (Known == GATED && row < a.sharing.rows && (second ? a.g_gate : a.x_gate).data)
+                gate_segment<f::P, f::T>(v, second ? a.g_gate : a.x_gate, row, n, second ? 2 * f::N : a.hop, t);
             if (!second)
                 scale<f::P>(v, (a.gain && row < a.sharing.rows ? a.gain[row] : 1.0f) * (1.0f / f::N));
             transform_barrier<f::T>();
@@ -86,7 +90,8 @@ template <int Size> struct launchers {
     static cudaError_t load() {
         int device = 0;
         cudaError_t err = cudaGetDevice(&device);
-        for (const auto kernel : {chip_gradient<Size, ADJACENT>, chip_gradient<Size, STEPPED>}) {
+        for (const auto kernel :
+             {chip_gradient<Size, ADJACENT>, chip_gradient<Size, GATED>, chip_gradient<Size, STEPPED>}) {
             err = err ? err : load_kernel(kernel, bytes);
             err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
         }
@@ -95,9 +100,11 @@ template <int Size> struct launchers {
 
     static cudaError_t gradient(const gck_chip_gradient *job, cudaStream_t stream) {
         const bool adjacent = job->x.step == 1 && job->g.step == 1 && job->target.rows.step == 1;
-        return launch_dependent(adjacent ? chip_gradient<Size, ADJACENT> : chip_gradient<Size, STEPPED>,
-                                dim3(job->blocks), threads, bytes, stream, *job, job->sharing.responses * job->splits,
-                                sharing_rows(job->sharing) * job->segments);
+        const auto kernel = job->gated ? chip_gradient<Size, GATED>
+                            : adjacent ? chip_gradient<Size, ADJACENT>
+                                       : chip_gradient<Size, STEPPED>;
+        return launch_dependent(kernel, dim3(job->blocks), threads, bytes, stream, *job,
+                                job->sharing.responses * job->splits, sharing_rows(job->sharing) * job->segments);
     }
 };
 

@@ -42,6 +42,16 @@ typedef struct gck_target {
     int accumulate;
 } gck_target;
 
+/* Factors of the samples of a job, each of rows like those that it belongs to, of all frames; `data` NULL: none. With
+ * the sum s of frame n of a row, whose source was multiplied by `source`, the target is
+ *
+ *      target (s + factor skip),         with `skip_last` target s + factor skip skip_gate */
+typedef struct gck_gates {
+    gck_rows source, target, skip, skip_gate;
+    const float *factor; /* per row; NULL: there is no skip */
+    int skip_last;
+} gck_gates;
+
 /* Row i uses response (i / group) % responses. group <= rows, responses <= rows, and group x responses < 2^31. */
 typedef struct gck_sharing {
     int rows, group, responses;
@@ -50,8 +60,10 @@ typedef struct gck_sharing {
 /* ---- Copies (rows/move.cu) ----------------------------------------------------------------------------------------
  */
 
-/* Copies `frames` frames of rows and converts the samples; behind the end of a row of `from` they are 0. */
-cudaError_t gck_move(const gck_rows *from, const gck_rows *to, int64_t rows, int64_t frames, cudaStream_t stream);
+/* Copies `frames` frames of rows, through `gates` if it is not NULL, and converts the samples; behind the end of a row
+ * of `from` they are 0. The sources and the target may be the same memory. */
+cudaError_t gck_move(const gck_rows *from, const gck_gates *gates, const gck_target *to, int64_t rows, int64_t frames,
+                     cudaStream_t stream);
 
 cudaError_t gck_move_load(void); /* loads the kernel on the current device */
 
@@ -108,6 +120,9 @@ typedef struct gck_chip_job {
     unsigned blocks;                /* of the grid */
     const float2 *twiddles;         /* of this size */
     float2 *scratch;                /* blocks x groups x N, unused if `spectra` is given */
+    int gated;                      /* there are gates: their samples and those of source and target have one type, and
+                                       steps of 1 */
+    gck_gates gates;
 } gck_chip_job;
 
 cudaError_t gck_chip_convolve(int size, const gck_chip_job *job, cudaStream_t stream);
@@ -130,6 +145,8 @@ typedef struct gck_chip_gradient {
     const float2 *twiddles; /* of this size */
     float2 *scratch;        /* blocks x groups x 2 N */
     float *partial;         /* splits x responses x taps; unused if splits is 1 */
+    int gated;              /* as in gck_chip_job */
+    gck_rows x_gate, g_gate;
 } gck_chip_gradient;
 
 cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, cudaStream_t stream);

@@ -11,9 +11,8 @@
  *
  * Memory: a target tile reads all source frames that its taps meet, mostly from the second-level cache.
  */
+#include "kernels/engine/mma.cuh"
 #include "kernels/engine/rows.cuh"
-
-#include <type_traits>
 
 namespace {
 
@@ -60,22 +59,6 @@ __device__ __forceinline__ void load_tile(unsigned *a, unsigned address) {
                  : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
                  : "r"(address)
                  : "memory");
-#endif
-}
-
-template <typename Sample>
-__device__ __forceinline__ void multiply_add(float *c, const unsigned *a, unsigned b0, unsigned b1) {
-#if __CUDA_ARCH__ >= 800
-    if constexpr (std::is_same<Sample, __half>::value)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #endif
 }
 
@@ -155,7 +138,8 @@ __device__ __forceinline__ void store_8(Sample *row, int64_t frame, const writte
             to[j] = frame + j < frames.valued ? ((const Sample *)x)[j] : Sample(0.0f);
 }
 
-/* Stores the sums of a warp: target frames from `frame` on, rows from `index` on of those that share the response. */
+/* Stores the sums of a warp: the target frames from `frame` on, of the rows that share `response`, from number `index`
+ * of these on. */
 template <typename Sample>
 __device__ __forceinline__ void store_tile(const gck_toeplitz_job &a, float (*sum)[FRAME_TILES][4], int response,
                                            int index, int64_t frame, int lane) {

@@ -16,27 +16,11 @@
  * A warp computes 16 outputs x 8 NT columns of four bins, so that the 32 bytes of a group are written by one thread.
  */
 #include "dense.cuh"
+#include "kernels/engine/mma.cuh"
 
 namespace {
 
 using namespace dense;
-
-/* c += a b for 16 x 16 by 16 x 8 halves; c = a b if `First`. */
-template <bool First>
-__device__ __forceinline__ void multiply_add(float *c, const unsigned *a, unsigned b0, unsigned b1) {
-#if __CUDA_ARCH__ >= 800
-    if (First)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%10, %10, %10, %10};"
-            : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(0.0f));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-#endif
-}
 
 /* Returns (hi, hr) for (hr, -hi). */
 [[maybe_unused]] __device__ __forceinline__ unsigned turned(unsigned h) {
@@ -55,21 +39,21 @@ __device__ __forceinline__ void add_product(float (*sum)[8], uint4 nearest, uint
         high_turned[i] = turned(high[i]);
         low_turned[i] = turned(low[i]);
     }
-    float re[NT][4], im[NT][4];
+    float re[NT][4] = {}, im[NT][4] = {};
 #pragma unroll
     for (int n = 0; n < NT; n++) {
-        multiply_add<true>(re[n], low, x[n].x, x[n].y);
-        multiply_add<true>(im[n], low_turned, x[n].x, x[n].y);
+        multiply_add<__half>(re[n], low, x[n].x, x[n].y);
+        multiply_add<__half>(im[n], low_turned, x[n].x, x[n].y);
     }
 #pragma unroll
     for (int n = 0; n < NT; n++) {
-        multiply_add<false>(re[n], high, x[n].z, x[n].w);
-        multiply_add<false>(im[n], high_turned, x[n].z, x[n].w);
+        multiply_add<__half>(re[n], high, x[n].z, x[n].w);
+        multiply_add<__half>(im[n], high_turned, x[n].z, x[n].w);
     }
 #pragma unroll
     for (int n = 0; n < NT; n++) {
-        multiply_add<false>(re[n], high, x[n].x, x[n].y);
-        multiply_add<false>(im[n], high_turned, x[n].x, x[n].y);
+        multiply_add<__half>(re[n], high, x[n].x, x[n].y);
+        multiply_add<__half>(im[n], high_turned, x[n].x, x[n].y);
     }
 #pragma unroll
     for (int n = 0; n < NT; n++)

@@ -136,7 +136,7 @@ static void report_case(const gc_bench *b, gpuconv_backend backend, const gc_ben
     double spread;
     const double median = gc_median((double *)seconds, b->runs, &spread);
     const double samples = 2 * (double)r->rows * (double)r->frames + (double)r->responses * (double)r->taps;
-    const double bytes = samples * (double)gc_timed_sample_bytes(r->type);
+    const double bytes = samples * (double)gc_job_sample_bytes(r->type);
     if (r->hop)
         snprintf(each, sizeof each, "%lld taps each %lld frames", (long long)r->taps, (long long)r->hop);
     else if (r->responses == r->rows)

@@ -154,7 +154,7 @@ static int check_page(const options *o, const gpuconv_preparation *p, const char
     if (!status)
         status = gc_ir_keep_files(o->html, p->series, p->series_count, &error);
     if (!status)
-        status = gc_page_check(o->html, &error);
+        status = gc_page_check(o->html, NULL, &error);
     return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
 }
 

@@ -6,6 +6,7 @@
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/report/report.h"
+#include "libtools/room/band_charts.h"
 #include "libtools/room/charts.h"
 #include "libtools/room/describe.h"
 #include "libtools/room/describe_sofa.h"
@@ -19,7 +20,7 @@
 static const char words_bands[] = "octave|third-octave|none";
 
 static struct {
-    char *report, *plot, *html, *sound, *bands, *reference, *noise;
+    char *report, *plot, *plot_bands, *html, *sound, *bands, *reference, *noise;
     double distance, speech, smoothing;
     int csv, lateral;
 } info = {.distance = 10, .speech = (double)NAN, .smoothing = 6};
@@ -86,8 +87,14 @@ static int write_drawings(const gc_figures *figures, int count, const gc_figures
     gpuconv_error error = {0};
     double smoothing = info.smoothing > 0 ? 1 / info.smoothing : 0;
     gpuconv_status status = GPUCONV_OK;
+    if (info.plot && count > GC_CHARTS_FILES)
+        (void)gc_print_error(GC_EXIT_DONE,
+                             "%s: the first %d of %d files are drawn; --plot-bands and --html draw all of them",
+                             info.plot, GC_CHARTS_FILES, count);
     if (info.plot)
         status = gc_charts_draw(figures, count, smoothing, info.plot, &error);
+    if (!status && info.plot_bands)
+        status = gc_band_charts_draw(&(gc_positions){figures, count, o->lateral}, info.plot_bands, &error);
     if (!status && info.html) {
         gc_page_config page = {.path = info.html,
                                .figures = figures,
@@ -102,7 +109,7 @@ static int write_drawings(const gc_figures *figures, int count, const gc_figures
 
 /* Describes a set of responses, which is not drawn. */
 static gpuconv_status describe_set(const char *path, gpuconv_report *report, gpuconv_error *error) {
-    if (info.plot || info.html || info.csv)
+    if (info.plot || info.plot_bands || info.html || info.csv)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: is a set of responses, which has no figures to draw", path);
     return gc_describe_sofa(path, report, error);
 }
@@ -123,10 +130,9 @@ static int read_files(const char **paths, int count, const gc_figures_options *o
         if (status || is_set)
             continue;
         gc_describe(&figures[*done], o, count > 1, report);
-        if (info.plot || info.html)
-            ++*done;
-        else
-            gc_figures_free(&figures[*done]);
+        if (!info.plot && !info.html)
+            gc_figures_shrink(&figures[*done]);
+        ++*done;
     }
     return result;
 }
@@ -134,15 +140,17 @@ static int read_files(const char **paths, int count, const gc_figures_options *o
 /* Checks, before the work begins, that drawings can be made and replace no file that is read. */
 static int check_drawings(const char *const *paths, int count) {
     gpuconv_error error = {0};
-    const char *const more[] = {info.reference, info.sound}, *const drawn[] = {info.plot, info.html};
+    const char *const more[] = {info.reference, info.sound}, *const drawn[] = {info.plot, info.plot_bands, info.html};
     gpuconv_status status = GPUCONV_OK;
-    for (int i = 0; i < 2 && !status; i++)
+    for (int i = 0; i < 3 && !status; i++)
         if (drawn[i] && (status = gc_ir_keep_files(drawn[i], paths, count, &error)) == GPUCONV_OK)
             status = gc_ir_keep_files(drawn[i], more, 2, &error);
     if (!status && info.plot)
         status = gc_plot_check(info.plot, &error);
+    if (!status && info.plot_bands)
+        status = gc_plot_check(info.plot_bands, &error);
     if (!status && info.html)
-        status = gc_page_check(info.html, &error);
+        status = gc_page_check(info.html, info.sound, &error);
     return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
 }
 
@@ -159,6 +167,8 @@ static int run_info(const char **arguments, int count) {
         return gc_print_error(GC_EXIT_USAGE, "--csv and --report exclude each other; try --help");
     if (info.sound && !info.html)
         return gc_print_error(GC_EXIT_USAGE, "--sound is played by the page of --html; try --help");
+    if (info.plot_bands && !options.per_octave)
+        return gc_print_error(GC_EXIT_USAGE, "--plot-bands needs bands, not --bands none; try --help");
     gc_figures *figures = calloc((size_t)count, sizeof *figures);
     if (!figures || gpuconv_report_new(&report) != GPUCONV_OK) {
         free(figures);
@@ -169,9 +179,11 @@ static int run_info(const char **arguments, int count) {
     if (!status)
         status = read_files(arguments, count, &options, report, figures, &done);
     if ((gc_report_has(report, "acoustics") || gc_report_has(report, "responses")) && status != GC_EXIT_INTERRUPTED) {
+        if (done)
+            gc_describe_positions(&(gc_positions){figures, done, options.lateral}, report);
+        int drawn = done ? write_drawings(figures, done, &options) : GC_EXIT_DONE; /* a failure is told first */
         int printed = print_figures(report, format);
-        int drawn = done ? write_drawings(figures, done, &options) : GC_EXIT_DONE;
-        status = status ? status : printed ? printed : drawn;
+        status = status ? status : drawn ? drawn : printed;
     } else {
         gpuconv_report_free(report);
     }
@@ -204,8 +216,12 @@ static struct poptOption info_table[] = {
      GC_WORDS_REPORT},
     {"csv", '\0', POPT_ARG_NONE, &info.csv, 0, "print all figures as one table with commas", NULL},
     {"plot", '\0', POPT_ARG_STRING, &info.plot, 0,
-     "draw decay, decay by octaves, frequency response, waterfall, group delay and spectrogram, of up to four "
+     "draw decay, decay by bands, frequency response, waterfall, group delay and spectrogram, of up to four "
      "files on the same scales, as .svg, .png or .pdf (needs gnuplot)",
+     "FILE"},
+    {"plot-bands", '\0', POPT_ARG_STRING, &info.plot_bands, 0,
+     "draw T20, T30, EDT, C80, D50 and level by band, of all files and channels with their mean and standard deviation "
+     "(needs gnuplot)",
      "FILE"},
     {"smoothing", '\0', POPT_ARG_DOUBLE, &info.smoothing, GC_RANGE_SMOOTHING,
      "smooth the drawn frequency response over 1/N octave; 0: not (default: 6)", "N"},
@@ -228,7 +244,8 @@ const gc_command gc_command_ir_info = {
         "impulse-to-noise ratio INR. The column doubt names what decides other than the room: filter (bandwidth "
         "times decay time below 4), noise T20 or noise T30 (INR below 35 or 45 dB), nonlinear (above 10 per mille), "
         "curved (T30 and T20 differ by more than 10 %; ISO 3382-2, annex B). A value that cannot be determined is "
-        "-.\n\n"
+        "-. Single numbers follow: T mid (T30 at 500 Hz and 1 kHz), the bass ratio (125 and 250 Hz against 500 Hz and "
+        "1 kHz) and others; and of several files or channels, which are positions, mean and standard deviation.\n\n"
         "For speech: the index STI with the modulation transfer indices of its octaves (IEC 60268-16). For two channels, as at "
         "two ears: the interaural cross-correlation IACC of the whole response, of its first 80 ms and of the rest.",
     .options = info_table,

@@ -2,16 +2,26 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/measure/measurement.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/number.h"
+#include "libgpuconv/ir/read_files.h"
+#include "libgpuconv/report/plot.h"
+#include "libgpuconv/report/report.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+static const char words_sound[] = "auto|pipewire|portaudio";
 
 static struct {
     gc_sweep sweep;
-    double length;
-    int play, list, no_check, quiet;
+    double length, spl;
+    int play, list, no_check, quiet, csv;
     gc_measurement_config config;
-    char *output, *input, *recording;
-} measure = {.sweep = {.rate = 48000, .seconds = 10, .from = 10, .level = -6, .silence = 3},
+    char *output, *input, *recording, *sound, *calibrator, *distortion, **calibration;
+} measure = {.spl = 94,
+             .sweep = {.rate = 48000, .seconds = 10, .from = 10, .level = -6, .silence = 3},
              .config = {.output = 1, .inputs = 1, .repeat = 1, .noise = 1}};
 
 /* Warns of what makes the response of a channel doubtful. @param what "channel" or "input" */
@@ -20,20 +30,33 @@ static void warn_of(const char *name, const char *what, int number, const gc_swe
         (void)gc_print_error(GC_EXIT_DONE, "%s: %s %d does not hold the sweep", name, what, number);
     if (c->clipped)
         (void)gc_print_error(GC_EXIT_DONE, "%s: %s %d clips; lower the gain and measure again", name, what, number);
-    if (c->held && c->inr < 35)
+    if (!c->held || !c->decays)
+        return;
+    if (c->inr < 35)
         (void)gc_print_error(GC_EXIT_DONE,
                              "%s: %s %d: the noise is only %.0f dB below the decay; T20 needs 35 dB, T30 45 dB; use a "
                              "longer or louder sweep, or average several",
                              name, what, number, c->inr);
-    else if (c->held && c->inr < 45)
+    else if (c->inr < 45)
         (void)gc_print_error(GC_EXIT_DONE, "%s: %s %d: the noise is %.0f dB below the decay; T30 needs 45 dB", name,
                              what, number, c->inr);
 }
 
+/* Prints the levels of a channel in dB SPL, if the microphone's sensitivity is known. */
+static void print_spl(const char *name, const char *what, int number, const gc_sweep_channel *c) {
+    char noise[60] = "";
+    if (!isfinite(c->sensitivity) || !isfinite(c->level))
+        return;
+    if (isfinite(c->noise))
+        (void)gc_format(noise, sizeof noise, ", background noise %.1f dB SPL", c->noise + c->sensitivity);
+    (void)gc_print_error(GC_EXIT_DONE, "%s: %s %d: sweep %.1f dB SPL%s", name, what, number, c->level + c->sensitivity,
+                         noise);
+}
+
 /* Prints the devices. */
-static int list_devices(void) {
+static int list_devices(int sound) {
     gpuconv_error error = {0};
-    char *text = gc_sound_devices(GC_SOUND_PORTAUDIO, &error);
+    char *text = gc_sound_devices((gc_sound_choice)sound, &error);
     if (!text)
         return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     int written = fputs(text, stdout);
@@ -41,75 +64,151 @@ static int list_devices(void) {
     return written < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
 }
 
+/* Draws and prints the distortion, and frees it. */
+static int show_distortion(gc_distortion *distortion, int channels, const char *response) {
+    gpuconv_error error = {0};
+    gpuconv_report *report = NULL;
+    gpuconv_status status = GPUCONV_OK;
+    if (!distortion)
+        return GC_EXIT_DONE;
+    for (int c = 0; c < channels && !measure.quiet; c++)
+        (void)gc_print_error(GC_EXIT_DONE, "%s: channel %d: THD %.3g %% at 1 kHz (harmonics 2 to %d)", response, c + 1,
+                             gc_distortion_at(&distortion[c], 1000), GC_HARMONICS);
+    if (measure.distortion)
+        status = gc_distortion_draw(distortion, channels, measure.distortion, &error);
+    if (!status && measure.csv) {
+        status = gpuconv_report_new(&report);
+        if (!status) {
+            gc_distortion_report(distortion, channels, report);
+            status = gc_report_write_csv(report, "distortion", stdout);
+        }
+        gpuconv_report_free(report);
+        if (status)
+            status = gc_fail(&error, status, "standard output: the table cannot be written: %s",
+                             gpuconv_status_text(status));
+    }
+    free(distortion);
+    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+}
+
+static gc_microphone_files microphone_files(void) {
+    return (gc_microphone_files){(const char *const *)measure.calibration, measure.calibrator, measure.spl};
+}
+
+/* Prints what the sweeps show besides the response. */
+static void print_sweeps(const char *response, const gc_measurement *m) {
+    for (int i = 0; i < m->inputs; i++) {
+        if (i + 1 != measure.config.loopback || m->channel[i].clipped)
+            warn_of(response, "input", i + 1, &m->channel[i]);
+        print_spl(response, "input", i + 1, &m->channel[i]);
+    }
+    if (m->left_out)
+        (void)gc_print_error(GC_EXIT_DONE, "%s: %d of %d sweeps were recorded with a gap and are left out", response,
+                             m->left_out, measure.config.repeat);
+    if (m->xruns)
+        (void)gc_print_error(GC_EXIT_DONE, "%s: the device reports %lld gaps; use larger blocks (--block)", response,
+                             (long long)m->xruns);
+    if (m->nonfinite)
+        (void)gc_print_error(GC_EXIT_DONE,
+                             "%s: %lld recorded samples were not finite (NaN or infinity) and taken as silence",
+                             response, (long long)m->nonfinite);
+}
+
 /* Plays, records and computes. */
-static int run_play(const char *response) {
+static int run_play(const char *response, int sound) {
     gpuconv_error error = {0};
     gc_measurement result;
     gc_measurement_config *c = &measure.config;
+    c->sound = (gc_sound_choice)sound;
     c->sweep = measure.sweep;
     c->length = measure.length;
     c->output_device = measure.output;
     c->input_device = measure.input;
     c->recording = measure.recording;
+    c->microphones = microphone_files();
+    c->distortion = measure.distortion || measure.csv;
     c->check = !measure.no_check;
     c->note = measure.quiet ? NULL : gc_print_note;
     c->cancel = gc_catch_signals();
     gpuconv_status status = gc_measure(c, response, &result, &error);
-    if (status)
+    if (status) {
+        free(result.distortion);
         return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
                               error.message);
-    if (measure.quiet)
-        return GC_EXIT_DONE;
-    for (int i = 0; i < result.inputs; i++)
-        if (i + 1 != c->loopback || result.channel[i].clipped)
-            warn_of(response, "input", i + 1, &result.channel[i]);
-    if (result.left_out)
-        (void)gc_print_error(GC_EXIT_DONE, "%s: %d of %d sweeps were recorded with a gap and are left out", response,
-                             result.left_out, result.left_out + result.repeats);
-    if (result.xruns)
-        (void)gc_print_error(GC_EXIT_DONE, "%s: the device reports %lld gaps; use larger blocks (--block)", response,
-                             (long long)result.xruns);
-    if (result.nonfinite)
-        (void)gc_print_error(GC_EXIT_DONE,
-                             "%s: %lld recorded samples were not finite (NaN or infinity) and taken as silence",
-                             response, (long long)result.nonfinite);
-    return gc_print_error(
-        GC_EXIT_DONE, "%s: mean of %d, latency %lld frames, direct sound after %.2f ms%s; gpuconv ir info prints more",
-        response, result.repeats, (long long)result.latency, 1e3 * result.delay,
-        c->loopback ? "" : " (without loopback: not the travel time)");
+    }
+    if (!measure.quiet) {
+        print_sweeps(response, &result);
+        (void)gc_print_error(
+            GC_EXIT_DONE,
+            "%s: mean of %d, latency %lld frames, direct sound after %.2f ms%s; gpuconv ir info prints more", response,
+            result.repeats, (long long)result.latency, 1e3 * result.delay,
+            c->loopback ? "" : " (without loopback: not the travel time)");
+    }
+    return show_distortion(result.distortion, result.channels, response);
 }
 
 /* Computes the response from a recording. */
-static int run_recording(const char *recording, const char *sweep, const char *response) {
+static int run_recording(const char *const *path) {
     gpuconv_error error = {0};
     gc_sweep_found found;
+    const gc_sweep_job job = {.recording = path[0],
+                              .sweep = path[1],
+                              .response = path[2],
+                              .seconds = measure.length,
+                              .microphones = microphone_files(),
+                              .distortion = measure.distortion || measure.csv};
     (void)gc_catch_signals();
-    gpuconv_status status = gc_sweep_read(recording, sweep, measure.length, response, &found, &error);
+    gpuconv_status status = gc_sweep_read(&job, &found, &error);
     int result = GC_EXIT_DONE;
     if (status) {
         result = gc_print_error(gc_exit_of(status), "%s", error.message);
-    } else if (!measure.quiet) {
-        for (int c = 0; c < found.channels; c++)
-            warn_of(recording, "channel", c + 1, &found.channel[c]);
-        result = gc_print_error(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info prints more", response,
-                                1e3 * found.delay);
+        free(found.distortion);
+    } else {
+        for (int c = 0; c < found.channels && !measure.quiet; c++) {
+            warn_of(path[0], "channel", c + 1, &found.channel[c]);
+            print_spl(path[0], "channel", c + 1, &found.channel[c]);
+        }
+        if (!measure.quiet)
+            (void)gc_print_error(GC_EXIT_DONE, "%s: direct sound after %.2f ms; gpuconv ir info prints more", path[2],
+                                 1e3 * found.delay);
+        result = show_distortion(found.distortion, found.channels, path[2]);
     }
     free(found.channel);
     return result;
 }
 
+/* Checks, before a measurement, that the distortion can be drawn and replaces no file that is read. */
+static int check_drawing(const char *const *paths, int count) {
+    gpuconv_error error = {0};
+    if (!measure.distortion)
+        return GC_EXIT_DONE;
+    gpuconv_status status = gc_ir_keep_files(measure.distortion, paths, count, &error);
+    if (!status)
+        status = gc_plot_check(measure.distortion, &error);
+    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+}
+
 static int run_measure(const char **arguments, int count) {
+    int sound = gc_choose("--sound", measure.sound, words_sound);
+    if (sound < 0)
+        return GC_EXIT_USAGE;
     if (measure.list)
-        return list_devices();
+        return list_devices(sound);
     if (measure.play && count != 1)
         return gc_print_error(GC_EXIT_USAGE, "with --play one file is needed, IR, not %d; try --help", count);
+    if ((measure.distortion || measure.csv || measure.calibration || measure.calibrator) && !measure.play && count != 3)
+        return gc_print_error(GC_EXIT_USAGE, "distortion and microphones need --play IR, or RECORDING SWEEP IR; try "
+                                             "--help");
+    int refused = check_drawing(arguments, count);
+    if (refused)
+        return refused;
     if (measure.play)
-        return run_play(arguments[0]);
+        return run_play(arguments[0], sound);
     if (count != 1 && count != 3)
         return gc_print_error(GC_EXIT_USAGE,
                               "one file is needed, SWEEP, or three, RECORDING SWEEP IR, not %d; try --help", count);
     if (count == 3)
-        return run_recording(arguments[0], arguments[1], arguments[2]);
+        return run_recording(arguments);
     gpuconv_error error = {0};
     (void)gc_catch_signals();
     gpuconv_status status = gc_sweep_write(&measure.sweep, arguments[0], &error);
@@ -134,12 +233,24 @@ static struct poptOption measure_table[] = {
      "silence after the sweep, in which the room decays (default: 3)", "SECONDS"},
     {"length", '\0', POPT_ARG_DOUBLE, &measure.length, GC_RANGE_SWEEP_LENGTH,
      "length of IR (default: what is recorded after the sweep)", "SECONDS"},
+    {"calibration", '\0', POPT_ARG_ARGV, &measure.calibration, 0,
+     "calibration file of the microphone, lines of frequency and dB, whose response is removed; once for all "
+     "microphones, or once for each",
+     "FILE"},
+    {"calibrator", '\0', POPT_ARG_STRING, &measure.calibrator, 0,
+     "recording of a calibrator with the same gain, for levels in dB SPL; one channel counts for all microphones",
+     "FILE"},
+    {"calibrator-level", '\0', POPT_ARG_DOUBLE, &measure.spl, GC_RANGE_SOUND_LEVEL,
+     "level of the calibrator (default: 94)", "DB"},
+    {"distortion", '\0', POPT_ARG_STRING, &measure.distortion, 0,
+     "draw the harmonic distortion over frequency, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
+    {"csv", '\0', POPT_ARG_NONE, &measure.csv, 0, "print the harmonic distortion as a table with commas", NULL},
     {"play", '\0', POPT_ARG_NONE, &measure.play, 0,
      "play the sweep and record it at the same time, and write IR: levels are checked first", NULL},
-    {"output", '\0', POPT_ARG_STRING, &measure.output, 0, "sound device that plays: its number, or a part of its name",
-     "DEVICE"},
-    {"input", '\0', POPT_ARG_STRING, &measure.input, 0, "sound device that records: its number, or a part of its name",
-     "DEVICE"},
+    {"output", '\0', POPT_ARG_STRING, &measure.output, 0,
+     "sound device that plays: its number or a part of its name; pulse:SINK for a sink of PulseAudio", "DEVICE"},
+    {"input", '\0', POPT_ARG_STRING, &measure.input, 0,
+     "sound device that records: its number or a part of its name; pulse:SOURCE for a source of PulseAudio", "DEVICE"},
     {"output-channel", '\0', POPT_ARG_INT, &measure.config.output, GC_RANGE_PLAYED_CHANNELS,
      "channel of the loudspeaker (default: 1)", "CHANNEL"},
     {"inputs", '\0', POPT_ARG_INT, &measure.config.inputs, GC_RANGE_PLAYED_CHANNELS,
@@ -153,6 +264,8 @@ static struct poptOption measure_table[] = {
     {"no-check", '\0', POPT_ARG_NONE, &measure.no_check, 0, "do not check the levels first", NULL},
     {"recording", '\0', POPT_ARG_STRING, &measure.recording, 0, "also write the averaged recording to FILE", "FILE"},
     {"block", '\0', POPT_ARG_INT, &measure.config.block, GC_RANGE_BLOCK, "frames per block (default: 4096)", "FRAMES"},
+    {"sound", '\0', POPT_ARG_STRING, &measure.sound, 0,
+     "sound system (default: auto, PipeWire if it runs, else PortAudio, which has JACK and ALSA)", words_sound},
     {"list-devices", '\0', POPT_ARG_NONE, &measure.list, 0, "list the sound devices", NULL},
     {"quiet", 'q', POPT_ARG_NONE, &measure.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
@@ -170,7 +283,8 @@ const gc_command gc_command_ir_measure = {
         "loudspeaker.\n\n"
         "With --play, checks the levels with a short sweep, then plays the sweep and records all inputs, measures "
         "the background noise, and writes IR. Warnings name inputs that clip, that do not hold the sweep, and whose "
-        "noise is too close to the decay.",
+        "noise is too close to the decay. Of three or more sweeps (--repeat), one that a noise disturbed is named and "
+        "left out.",
     .options = measure_table,
     .run = run_measure,
     .groups = measure_groups,

@@ -19,8 +19,9 @@ static const double before_onset = 0.005; /* seconds before the direct sound wit
 /* A stream that is played and its recording. */
 typedef struct stream {
     const gc_measurement_config *config;
-    gpuconv_ir *sweep;             /* with its silence */
-    int64_t noise, period, frames; /* frames of noise, of a sweep with its silence, of the recording */
+    const gc_microphone *microphones; /* of all inputs but the loopback */
+    gpuconv_ir *sweep;                /* with its silence */
+    int64_t noise, period, frames;    /* frames of noise, of a sweep with its silence, of the recording */
     int repeat;
     float *recorded; /* inputs x frames */
     int64_t xruns, nonfinite;
@@ -34,6 +35,9 @@ static gpuconv_status check_config(const gc_measurement_config *c, gpuconv_error
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "the loopback is input %d, but %d are recorded; record it and at least one more", c->loopback,
                        c->inputs);
+    if (c->repeat < 1 || c->repeat > GC_MEASURE_REPEAT)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "1 to %d sweeps can be averaged, not %d", GC_MEASURE_REPEAT,
+                       c->repeat);
     if (!(c->sweep.silence >= 0.1))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "the silence after the sweep, in which the room decays, must be at least 0.1 s, not %g",
@@ -67,7 +71,8 @@ static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise,
         status = gc_fail_memory(error, "the sweeps");
     for (int r = 0; r < repeat && !status; r++)
         memcpy(played + s->noise + r * s->period, samples, (size_t)s->period * sizeof *played);
-    const gc_take_config config = {.output_device = c->output_device,
+    const gc_take_config config = {.sound = c->sound,
+                                   .output_device = c->output_device,
                                    .input_device = c->input_device,
                                    .output = c->output - 1,
                                    .inputs = c->inputs,
@@ -76,6 +81,7 @@ static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise,
                                    .samples = played,
                                    .played = total,
                                    .recorded = s->frames,
+                                   .lead = s->noise,
                                    .cancel = c->cancel};
     if (!status)
         status = gc_take_record(&config, &take, error);
@@ -108,17 +114,32 @@ static gpuconv_status find_sweeps(const stream *s, gc_sweep_channel *found, gpuc
     return status;
 }
 
-/* Writes a level; "-" for silence. */
-static const char *level_text(double level, char *text, size_t room) {
-    (void)gc_format(text, room, isfinite(level) ? "%.1f dBFS" : "-", level);
+/* Returns the number of inputs with a microphone. */
+static int microphones_of(const gc_measurement_config *c) {
+    return c->inputs - (c->loopback > 0);
+}
+
+/* Returns the sensitivity of an input's microphone; NaN: unknown, or the loopback. */
+static double sensitivity_of(const stream *s, int input) {
+    int loopback = s->config->loopback - 1;
+    return input == loopback ? (double)NAN : s->microphones[input - (loopback >= 0 && input > loopback)].sensitivity;
+}
+
+/* Writes a level, in dB SPL if the sensitivity is known; "-" for silence. */
+static const char *level_text(double level, double sensitivity, char *text, size_t room) {
+    if (isfinite(level) && isfinite(sensitivity))
+        (void)gc_format(text, room, "%.1f dB SPL", level + sensitivity);
+    else
+        (void)gc_format(text, room, isfinite(level) ? "%.1f dBFS" : "-", level);
     return text;
 }
 
 /* Plays a sweep of one second and looks at the levels. */
-static gpuconv_status check_levels(const gc_measurement_config *c, gpuconv_error *error) {
+static gpuconv_status check_levels(const gc_measurement_config *c, const gc_microphone *microphones,
+                                   gpuconv_error *error) {
     gc_sweep sweep = c->sweep;
     gc_sweep_channel found[GC_MEASURE_INPUTS];
-    stream s = {.config = c};
+    stream s = {.config = c, .microphones = microphones};
     sweep.seconds = 1;
     sweep.silence = 0.5;
     gpuconv_status status = run_stream(&s, &sweep, 0.5, 1, error);
@@ -129,7 +150,8 @@ static gpuconv_status check_levels(const gc_measurement_config *c, gpuconv_error
         char line[160];
         char peak[24], noise[24];
         (void)snprintf(line, sizeof line, "input %d: peak %s, background noise %s%s%s", i + 1,
-                       level_text(found[i].peak, peak, sizeof peak), level_text(found[i].noise, noise, sizeof noise),
+                       level_text(found[i].peak, (double)NAN, peak, sizeof peak),
+                       level_text(found[i].noise, sensitivity_of(&s, i), noise, sizeof noise),
                        found[i].held ? "" : ", no sweep", found[i].clipped ? ", clips" : "");
         if (c->note)
             c->note(line);
@@ -169,27 +191,115 @@ static int64_t find_start(const gc_measurement_config *c, const gc_sweep_channel
     return earliest - llrint(before_onset * c->sweep.rate);
 }
 
-/* Adds up the recordings of all sweeps, from `start` on. A sweep that the reference holds at another time was recorded
- * with a gap and is left out. @param mean inputs x period */
-static gpuconv_status add_up(const stream *s, int64_t start, int reference, int64_t lag, float *mean,
-                             gc_measurement *result, gpuconv_error *error) {
+/* The sweeps that a mean may contain. */
+typedef struct takes {
+    int64_t start, lag; /* frame of a sweep's recording after its beginning; lag of the first in the reference */
+    int count, sweep[GC_MEASURE_REPEAT]; /* numbers of the sweeps, from 0 */
+    double disturbed[GC_MEASURE_REPEAT]; /* seconds after a sweep's beginning; negative: not disturbed */
+    int input[GC_MEASURE_REPEAT];        /* that is disturbed */
+} takes;
+
+/* Returns the recording of a sweep; `frames` gets its length, which is shorter at the end of the stream. */
+static const float *take_of(const stream *s, const takes *t, int sweep, int input, int64_t *frames) {
+    int64_t at = s->noise + sweep * s->period + t->start;
+    *frames = gc_min(s->period, s->frames - at);
+    return input_of(s, input) + at;
+}
+
+/* Lists the sweeps that the reference holds at the same time as the first. Another was recorded with a gap. */
+static gpuconv_status list_takes(const stream *s, int reference, takes *t, gpuconv_error *error) {
     for (int r = 0; r < s->repeat; r++) {
-        int64_t at = s->noise + r * s->period + start, frames = gc_min(s->period, s->frames - at);
+        int64_t frames;
         gc_sweep_channel found;
-        gpuconv_status status = gc_sweep_find(input_of(s, reference) + at, frames, s->sweep, &found, error);
+        const float *x = take_of(s, t, r, reference, &frames);
+        gpuconv_status status = gc_sweep_find(x, frames, s->sweep, &found, error);
         if (status)
             return status;
-        if (found.lag + start != lag) {
-            result->left_out++;
+        if (found.lag + t->start != t->lag)
             continue;
-        }
-        result->repeats++;
-        for (int i = 0; i < s->config->inputs; i++)
-            for (int64_t k = 0; k < frames; k++)
-                mean[i * s->period + k] += input_of(s, i)[at + k];
+        t->disturbed[t->count] = -1;
+        t->sweep[t->count++] = r;
     }
-    for (int64_t k = 0; k < s->config->inputs * s->period && result->repeats; k++)
-        mean[k] /= (float)result->repeats;
+    return GPUCONV_OK;
+}
+
+static int compare_numbers(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Compares a part of every sweep with the same part of the sweeps beside it: what differs from both by 10 dB more than
+ * the background noise, and more than in the other sweeps, is disturbed. With two sweeps both are. */
+static void compare_part(const stream *s, takes *t, int input, int64_t from, int64_t length, double noise) {
+    double next[GC_MEASURE_REPEAT], own[GC_MEASURE_REPEAT], sorted[GC_MEASURE_REPEAT], energy = 0;
+    int64_t frames;
+    for (int k = 0; k < t->count; k++) {
+        const float *x = take_of(s, t, t->sweep[k], input, &frames),
+                    *y = take_of(s, t, t->sweep[(k + 1) % t->count], input, &frames);
+        next[k] = 0;
+        for (int64_t i = from; i < from + length; i++) {
+            next[k] += pow((double)x[i] - (double)y[i], 2);
+            energy += pow((double)x[i], 2);
+        }
+    }
+    energy /= t->count;
+    for (int k = 0; k < t->count; k++)
+        sorted[k] = own[k] = fmin(next[k], next[(k + t->count - 1) % t->count]);
+    qsort(sorted, (size_t)t->count, sizeof *sorted, compare_numbers);
+    double usual = t->count > 2 ? fmax(sorted[(t->count - 1) / 2], 1e-7 * energy) : 1e-4 * energy;
+    double limit = 10 * fmax(usual, 2 * noise * (double)length);
+    for (int k = 0; k < t->count; k++)
+        if (own[k] > limit && t->disturbed[k] < 0) {
+            t->disturbed[k] = fmax(0, (double)(from + t->start - t->lag) / s->sweep->rate);
+            t->input[k] = input;
+        }
+}
+
+/* Looks for disturbed sweeps in parts of 50 ms, notes them, and leaves them out if enough others are left. */
+static void leave_out_disturbed(const stream *s, takes *t, gc_measurement *result) {
+    int64_t part = gc_max(1, llrint(0.05 * s->sweep->rate)), end;
+    (void)take_of(s, t, s->repeat - 1, 0, &end);
+    for (int i = 0; i < s->config->inputs && t->count > 1; i++) {
+        double noise = pow(10, result->channel[i].noise / 10);
+        for (int64_t from = 0; from + part <= end; from += part)
+            compare_part(s, t, i, from, part, isfinite(noise) ? noise : 0);
+    }
+    for (int k = 0; k < t->count; k++)
+        result->disturbed += t->disturbed[k] >= 0;
+    bool leaves_out = t->count > 2 && result->disturbed < t->count;
+    int kept = 0;
+    for (int k = 0; k < t->count; k++) {
+        char line[120];
+        bool is_disturbed = t->disturbed[k] >= 0;
+        (void)gc_format(line, sizeof line, "sweep %d is disturbed at input %d after %.2f s%s", t->sweep[k] + 1,
+                        t->input[k] + 1, t->disturbed[k], leaves_out ? " and is left out" : "");
+        if (is_disturbed && s->config->note)
+            s->config->note(t->count > 2 ? line : "the two sweeps differ: one is disturbed; --repeat 3 tells which");
+        if (is_disturbed && t->count == 2)
+            break;
+        if (!is_disturbed || !leaves_out)
+            t->sweep[kept++] = t->sweep[k];
+    }
+    t->count = leaves_out ? kept : t->count;
+}
+
+/* Adds up the recordings of all sweeps but those with a gap and disturbed ones. @param mean inputs x period */
+static gpuconv_status add_up(const stream *s, int64_t start, int reference, float *mean, gc_measurement *result,
+                             gpuconv_error *error) {
+    takes t = {.start = start, .lag = result->channel[reference].lag};
+    gpuconv_status status = list_takes(s, reference, &t, error);
+    if (status)
+        return status;
+    result->left_out = s->repeat - t.count;
+    leave_out_disturbed(s, &t, result);
+    result->repeats = t.count;
+    for (int k = 0; k < t.count; k++)
+        for (int i = 0; i < s->config->inputs; i++) {
+            int64_t frames;
+            const float *x = take_of(s, &t, t.sweep[k], i, &frames);
+            for (int64_t f = 0; f < frames; f++)
+                mean[i * s->period + f] += x[f] / (float)t.count;
+        }
     return GPUCONV_OK;
 }
 
@@ -216,10 +326,19 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
                                    : gc_fail_memory(error, path);
     if (!status && c->recording)
         status = gc_ir_write(recording, c->recording, true, error);
-    if (!status)
-        status = gc_sweep_divide(recording, s->sweep, 0, frames, out, kept, error);
-    for (int i = 0; i < count && !status; i++)
+    result->channels = count;
+    if (!status && c->distortion && !(result->distortion = gc_calloc(count, (int64_t)sizeof *result->distortion)))
+        status = gc_fail_memory(error, path);
+    if (!status) {
+        const gc_sweep_division division = {
+            .frames = frames, .microphone = s->microphones, .distortion = result->distortion};
+        status = gc_sweep_divide(recording, s->sweep, &division, out, kept, error);
+    }
+    for (int i = 0; i < count && !status; i++) {
         found[i]->inr = kept[i].inr;
+        found[i]->decays = kept[i].decays;
+        found[i]->sensitivity = kept[i].sensitivity;
+    }
     if (!status)
         status = gpuconv_ir_new((const float *const *)out, count, frames, c->sweep.rate, &made, error);
     if (!status) {
@@ -253,11 +372,15 @@ static gpuconv_status check_found(const gc_measurement_config *c, gc_measurement
 gpuconv_status gc_measure(const gc_measurement_config *c, const char *response, gc_measurement *result,
                           gpuconv_error *error) {
     stream s = {.config = c};
+    gc_microphone *microphones = NULL;
     float *mean = NULL;
     *result = (gc_measurement){.inputs = c->inputs};
     gpuconv_status status = check_config(c, error);
+    if (!status)
+        status = gc_microphones_new(&c->microphones, microphones_of(c), &microphones, error);
+    s.microphones = microphones;
     if (!status && c->check)
-        status = check_levels(c, error);
+        status = check_levels(c, microphones, error);
     if (!status)
         status = run_stream(&s, &c->sweep, c->noise, c->repeat, error);
     if (!status)
@@ -272,7 +395,7 @@ gpuconv_status gc_measure(const gc_measurement_config *c, const char *response, 
         result->latency = c->loopback ? result->channel[reference].lag : start + llrint(before_onset * c->sweep.rate);
         result->xruns = s.xruns;
         result->nonfinite = s.nonfinite;
-        status = add_up(&s, start, reference, result->channel[reference].lag, mean, result, error);
+        status = add_up(&s, start, reference, mean, result, error);
     }
     if (!status && !result->repeats)
         status = gc_fail(error, GPUCONV_ERROR_DEVICE,
@@ -280,6 +403,7 @@ gpuconv_status gc_measure(const gc_measurement_config *c, const char *response, 
     if (!status)
         status = write_response(&s, mean, response, result, error);
     free(mean);
+    gc_microphones_free(microphones, microphones_of(c));
     close_stream(&s);
     return status;
 }

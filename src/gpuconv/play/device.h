@@ -13,7 +13,8 @@ typedef struct gc_sound_device gc_sound_device;
 typedef void gc_sound_callback(void *context, const float *const *in, float *const *out, int64_t frames);
 
 typedef struct gc_sound_config {
-    const char *output, *input; /* a device's number or part of its name; NULL: the default device */
+    const char *output, *input; /* a device's number or part of its name; pulse:NAME: a sink or source of PulseAudio;
+                                   NULL: the default device */
     int inputs, outputs;        /* channels; inputs 0: open no input */
     double rate;                /* Hz */
     int block;                  /* requested frames per callback; 0: the device chooses */

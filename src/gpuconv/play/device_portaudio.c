@@ -1,5 +1,6 @@
 /* Sound devices through PortAudio: ALSA and JACK; PulseAudio and PipeWire through their ALSA plug-ins. */
 #include "device.h"
+#include "pulse_names.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -64,20 +65,22 @@ static gpuconv_status fail_device(PaError err, const char *what, gpuconv_error *
 }
 
 static char *sound_list(gpuconv_error *error) {
-    enum { LINE = 400 };
+    enum { LINE = 400, PULSE = 32768 /* room for the names of PulseAudio */ };
     PaError err = initialize();
     if (err) {
         fail_device(err, "sound", error);
         return NULL;
     }
     int count = Pa_GetDeviceCount();
-    size_t size = (size_t)(count > 0 ? count : 0) * LINE + LINE, used = 0;
+    size_t size = (size_t)(count > 0 ? count : 0) * LINE + PULSE, used = 0;
+    bool has_pulse = false;
     char *text = gc_calloc((int64_t)size, 1);
     for (int i = 0; text && i < count; i++) {
         const PaDeviceInfo *d = Pa_GetDeviceInfo(i);
         const PaHostApiInfo *host = Pa_GetHostApiInfo(d->hostApi);
         char name[200], system[60];
         gc_visible(name, sizeof name, d->name);
+        has_pulse |= strcmp(d->name, "pulse") == 0;
         gc_visible(system, sizeof system, host ? host->name : "");
         used += (size_t)gc_format(text + used, LINE, "%3d %s %s (%s): %d in, %d out, %.0f Hz, %.1f ms%s%s\n", i,
                                   i == Pa_GetDefaultOutputDevice() ? "*" : " ", name, system, d->maxInputChannels,
@@ -87,6 +90,8 @@ static char *sound_list(gpuconv_error *error) {
     }
     if (text && used == 0)
         (void)snprintf(text, size, "no sound device found\n");
+    if (text && has_pulse)
+        gc_pulse_names_append(text, used, size);
     if (!text)
         gc_fail_memory(error, "the list of devices");
     Pa_Terminate();
@@ -107,6 +112,15 @@ static int find_device(const char *name, bool input) {
             return i;
     }
     return paNoDevice;
+}
+
+/* Chooses a sink or source of PulseAudio, "pulse:NAME", in the variable that the device "pulse" of ALSA obeys.
+ * @return the device's name for PortAudio; NULL if there is too little memory */
+static const char *choose_pulse(const char *name, bool input) {
+    static const char prefix[] = "pulse:";
+    if (!name || strncmp(name, prefix, sizeof prefix - 1) != 0)
+        return name;
+    return setenv(input ? "PULSE_SOURCE" : "PULSE_SINK", name + sizeof prefix - 1, 1) == 0 ? "pulse" : NULL;
 }
 
 /* Adapts PortAudio's callback to gc_sound_callback. */
@@ -137,8 +151,8 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
         return fail_device(err, "sound", error);
     }
     silence_alsa();
-    int output = find_device(config->output, false),
-        input = config->inputs ? find_device(config->input, true) : paNoDevice;
+    int output = find_device(choose_pulse(config->output, false), false),
+        input = config->inputs ? find_device(choose_pulse(config->input, true), true) : paNoDevice;
     gpuconv_status status = GPUCONV_OK;
     if (output == paNoDevice || (config->inputs && input == paNoDevice)) {
         const char *missing = output == paNoDevice ? config->output : config->input;

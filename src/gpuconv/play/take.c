@@ -30,15 +30,18 @@ static void exchange(void *context, const float *const *in, float *const *out, i
     atomic_store_explicit(&r->at, at + n, memory_order_release);
 }
 
-/* Waits until everything is recorded. */
-static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound_device *sound, recorder *r,
+/* Waits until everything is recorded. @param xruns gets the gaps after the lead */
+static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound_device *sound, recorder *r, int64_t *xruns,
                                    gpuconv_error *error) {
     const double period = 0.01;
     const struct timespec interval = {0, (long)(1e9 * period)};
     gc_sound_watch watch = {.rate = r->config->rate, .block = r->config->block};
-    int64_t at = 0;
+    int64_t at = 0, before = 0;
     for (; gc_sound_works(&watch, system->is_active(sound), at, period); nanosleep(&interval, NULL)) {
         at = atomic_load_explicit(&r->at, memory_order_acquire);
+        *xruns = system->xruns(sound) - before;
+        if (at <= r->config->lead)
+            before += *xruns;
         if (at >= r->config->recorded)
             return GPUCONV_OK;
         if (r->config->cancel && *r->config->cancel)
@@ -52,7 +55,7 @@ gpuconv_status gc_take_record(const gc_take_config *c, gc_take *take, gpuconv_er
     gc_sound_device *sound = NULL;
     recorder r = {.config = c};
     *take = (gc_take){0};
-    gpuconv_status status = gc_sound_load(GC_SOUND_PORTAUDIO, &system, error);
+    gpuconv_status status = gc_sound_load(c->sound, &system, error);
     if (status)
         return status;
     r.samples = gc_calloc(c->recorded * c->inputs, sizeof *r.samples);
@@ -70,8 +73,7 @@ gpuconv_status gc_take_record(const gc_take_config *c, gc_take *take, gpuconv_er
     if (!status) {
         status = system->start(sound, error);
         if (!status)
-            status = wait_for_end(system, sound, &r, error);
-        take->xruns = system->xruns(sound);
+            status = wait_for_end(system, sound, &r, &take->xruns, error);
         system->close(sound, status == GPUCONV_ERROR_DEVICE ? GC_SOUND_ABANDON : GC_SOUND_ABORT);
     }
     int64_t first;

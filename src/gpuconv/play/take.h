@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 typedef struct gc_take_config {
+    gc_sound_choice sound;
     const char *output_device, *input_device; /* as in gc_sound_config */
     int output;                               /* channel that plays, from 0; those before it are silent */
     int inputs;                               /* channels that are recorded */
@@ -14,12 +15,13 @@ typedef struct gc_take_config {
     int block; /* frames per callback; 0: the device chooses */
     const float *samples;
     int64_t played, recorded;   /* frames; recorded >= played */
+    int64_t lead;               /* first frames, in which gaps do no harm: devices often report some at the beginning */
     const volatile int *cancel; /* NULL: none */
 } gc_take_config;
 
 typedef struct gc_take {
     float *samples;    /* inputs x recorded, planar; freed by the caller */
-    int64_t xruns;     /* underflows and overflows that the device reported */
+    int64_t xruns;     /* underflows and overflows that the device reported after the lead */
     int64_t nonfinite; /* samples that were NaN or infinite; they are 0 */
 } gc_take;
 

@@ -84,8 +84,22 @@ static void free_responses(gpuconv_responses *responses) {
 gc_array gc_array_of_row(const gpuconv_rows *a, int64_t row) {
     const int64_t start = a->starts ? a->starts[row] : row * a->stride;
     const int64_t frames = a->lengths ? gc_max(0, gc_min(a->lengths[row], a->frames)) : a->frames;
-    return (gc_array){a->data ? (char *)a->data + start * gc_job_sample_bytes(a->type) : NULL, frames, a->step,
-                      a->type};
+    return (gc_array){.data = a->data ? (char *)a->data + start * gc_job_sample_bytes(a->type) : NULL,
+                      .frames = frames,
+                      .step = a->step,
+                      .type = a->type};
+}
+
+/* Returns a row of an array with its gate, which may be NULL. */
+static gc_array gated_row(const gpuconv_rows *a, const gpuconv_rows *gate, int64_t row) {
+    gc_array made = gc_array_of_row(a, row);
+    if (gate) {
+        const gc_array factors = gc_array_of_row(gate, row);
+        made.gate = factors.data;
+        made.gate_step = factors.step;
+        made.gate_type = factors.type;
+    }
+    return made;
 }
 
 /* Copies a row to the taps of a response, with zeros up to `taps` frames. */
@@ -243,8 +257,15 @@ static bool sort_products(work *w) {
 }
 
 gc_array gc_array_backwards(gc_array a) {
-    const int64_t last = gc_max(0, a.frames - 1) * a.step * gc_job_sample_bytes(a.type);
-    return (gc_array){a.data ? (char *)a.data + last : NULL, a.frames, -a.step, a.type};
+    const int64_t last = gc_max(0, a.frames - 1);
+    gc_array made = a;
+    if (a.data)
+        made.data = (char *)a.data + last * a.step * gc_job_sample_bytes(a.type);
+    if (a.gate)
+        made.gate = (const char *)a.gate + last * a.gate_step * gc_job_sample_bytes(a.gate_type);
+    made.step = -a.step;
+    made.gate_step = -a.gate_step;
+    return made;
 }
 
 /* Fills the operands of a product into a row, which is all zero. */
@@ -253,17 +274,17 @@ static void set_operands(const gpuconv_arrays_job *job, const product *p, gc_row
     row->gain = job->gain ? &job->gain[p->signal] : NULL;
     row->offset = job->offset;
     if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
-        row->taps = gc_array_of_row(&job->signal, p->signal);
+        row->taps = gated_row(&job->signal, job->pre, p->signal);
     } else if (r) {
         row->prepared = &r->kept[p->response];
-        row->taps = (gc_array){row->prepared->taps, r->base.taps, 1, GPUCONV_SAMPLE_F32};
+        row->taps = (gc_array){.data = row->prepared->taps, .frames = r->base.taps, .step = 1};
     } else {
         row->taps = gc_array_of_row(&job->response, p->response);
     }
     if (job->operation == GPUCONV_ARRAYS_CONVOLVE) {
-        row->signal = gc_array_of_row(&job->signal, p->signal);
+        row->signal = gated_row(&job->signal, job->pre, p->signal);
     } else {
-        row->signal = gc_array_of_row(&job->output, p->output);
+        row->signal = gated_row(&job->output, job->post, p->output);
         row->offset = row->taps.frames - 1 - job->offset;
         row->taps = gc_array_backwards(row->taps);
     }
@@ -271,7 +292,15 @@ static void set_operands(const gpuconv_arrays_job *job, const product *p, gc_row
 
 /* Sets the output of a row to a target. */
 static void aim(const work *w, gc_row *row, int64_t target) {
-    row->output = gc_array_of_row(w->target, target);
+    const gpuconv_arrays_job *job = w->job;
+    const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE;
+    const bool response = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    row->output = gated_row(w->target, response ? NULL : convolve ? job->post : job->pre, target);
+    if (job->skip && !response) {
+        row->skip = convolve ? gc_array_of_row(&job->signal, target) : gated_row(&job->output, job->post, target);
+        row->skip_factor = &job->skip[target];
+        row->skip_last = !convolve;
+    }
     row->cleared = w->target->starts || w->job->accumulate ? row->output.frames : w->target->frames;
     row->accumulate = w->job->accumulate;
 }
@@ -338,8 +367,10 @@ static void make_row(const void *context, int64_t index, int64_t term, gc_row *r
     if (alone)
         return;
     row->offset += w->begin;
-    row->output = (gc_array){w->side + index * w->width, gc_max(0, gc_min(w->width, row->output.frames - w->begin)), 1,
-                             GPUCONV_SAMPLE_F32};
+    row->skip.data = NULL;
+    row->output = (gc_array){.data = w->side + index * w->width,
+                             .frames = gc_max(0, gc_min(w->width, row->output.frames - w->begin)),
+                             .step = 1};
     row->cleared = gc_max(0, gc_min(w->width, row->cleared - w->begin));
     row->accumulate = false;
 }

@@ -11,7 +11,7 @@
 
 /* Returns the rows as an array, to be freed; NULL without memory. */
 static char *repeat(const gc_timed_rows *rows, gpuconv_sample_type type) {
-    const int64_t row = rows->frames * gc_timed_sample_bytes(type);
+    const int64_t row = rows->frames * gc_job_sample_bytes(type);
     char *at = gc_calloc(rows->rows, row);
     for (int64_t i = 0; i < rows->rows && at; i++)
         memcpy(at + i * row, (const char *)rows->samples + i % rows->distinct * row, (size_t)row);
@@ -39,7 +39,7 @@ static gpuconv_status run_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *
 }
 
 gpuconv_status gc_cpu_time_rows(const gpuconv_config *config, const gc_rows_timing *t, gpuconv_error *error) {
-    const int64_t row = t->signal.frames * gc_timed_sample_bytes(t->type);
+    const int64_t row = t->signal.frames * gc_job_sample_bytes(t->type);
     gpuconv_arrays *arrays = NULL;
     char *signal = repeat(&t->signal, t->type), *response = repeat(&t->response, t->type);
     char *output = gc_calloc(t->signal.rows, row);

@@ -83,9 +83,10 @@ static void aim(const varying *v, int64_t row, int64_t at, int64_t frames, gc_ro
     to->cleared =
         target->starts || v->job->accumulate ? to->output.frames : gc_max(0, gc_min(frames, target->frames - at));
     if (!to->output.frames && to->cleared) /* a stretch behind the end of a row: its place all the same */
-        to->output = (gc_array){(char *)target->data +
-                                    (row * target->stride + at * target->step) * gc_job_sample_bytes(target->type),
-                                0, target->step, target->type};
+        to->output = (gc_array){.data = (char *)target->data +
+                                        (row * target->stride + at * target->step) * gc_job_sample_bytes(target->type),
+                                .step = target->step,
+                                .type = target->type};
     to->accumulate = v->job->accumulate;
 }
 
@@ -101,8 +102,9 @@ static void make_output(const void *context, int64_t index, int64_t term, gc_row
     const int64_t block = first + (rise ? term - (end - first) : term);
     aim(v, row, at, length, to);
     if (v->output) {
-        to->output = (gc_array){v->output + row * s->output_frames + at,
-                                gc_max(0, gc_min(length, s->output_frames - at)), 1, GPUCONV_SAMPLE_F32};
+        to->output = (gc_array){.data = v->output + row * s->output_frames + at,
+                                .frames = gc_max(0, gc_min(length, s->output_frames - at)),
+                                .step = 1};
         to->cleared = to->output.frames;
         to->accumulate = false;
     }

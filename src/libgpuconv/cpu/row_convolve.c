@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 16 }; /* floats of a cache line */
+/* Floats of a cache line, and frames that pass through a gate at a time. */
+enum { LINE = 16, GATED = 512 };
 
 void gc_row_scratch_free(gc_row_scratch *scratch) {
     free(scratch->block);
@@ -42,9 +43,9 @@ static float *reserve_spectrum(const gc_fft *fft, float **spectrum) {
     return *spectrum;
 }
 
-/* Converts `count` frames of an array from frame `at` on, all of which exist. The compiler vectorises the loops over
- * adjacent samples. */
-static void load(const gc_array *from, int64_t at, int64_t count, float *to) {
+/* Converts `count` frames of an array from frame `at` on, all of which exist, without its gate. The compiler vectorises
+ * the loops over adjacent samples. */
+static void convert(const gc_array *from, int64_t at, int64_t count, float *to) {
     const int64_t step = from->step;
     const float *floats = (const float *)from->data + at * step;
     const uint16_t *halves = (const uint16_t *)from->data + at * step;
@@ -64,6 +65,24 @@ static void load(const gc_array *from, int64_t at, int64_t count, float *to) {
             to[i] = gc_bfloat_to_float(halves[i * step]);
 }
 
+/* Multiplies `count` frames by the gate of an array from frame `at` on. */
+static void multiply_gate(const gc_array *a, int64_t at, int64_t count, float *frames) {
+    const gc_array gate = {
+        .data = (void *)(uintptr_t)a->gate, .frames = a->frames, .step = a->gate_step, .type = a->gate_type};
+    float factor[GATED];
+    for (int64_t n = 0; n < count && a->gate; n += GATED) {
+        const int64_t some = gc_min(GATED, count - n);
+        convert(&gate, at + n, some, factor);
+        for (int64_t i = 0; i < some; i++)
+            frames[n + i] *= factor[i];
+    }
+}
+
+static void load(const gc_array *from, int64_t at, int64_t count, float *to) {
+    convert(from, at, count, to);
+    multiply_gate(from, at, count, to);
+}
+
 void gc_row_gather(const gc_array *from, int64_t at, int64_t count, float *to) {
     const int64_t before = gc_min(count, gc_max(0, -at)), first = at + before;
     const int64_t inside = gc_max(0, gc_min(from->frames - first, count - before));
@@ -73,9 +92,9 @@ void gc_row_gather(const gc_array *from, int64_t at, int64_t count, float *to) {
     memset(to + before + inside, 0, (size_t)(count - before - inside) * sizeof *to);
 }
 
-/* Returns whether the array is contiguous floats, which need no copy. */
+/* Returns whether the array is contiguous floats without a gate, which need no copy. */
 static bool in_place(const gc_array *a) {
-    return a->step == 1 && a->type == GPUCONV_SAMPLE_F32;
+    return a->step == 1 && a->type == GPUCONV_SAMPLE_F32 && !a->gate;
 }
 
 /* Returns the frames from `at` on where they are, or a copy in `block`. */
@@ -97,12 +116,12 @@ static void prefetch(const gc_array *a) {
 
 /* Returns whether the output takes the samples as they are computed. */
 static bool plain_output(const gc_row *row) {
-    return in_place(&row->output) && !row->accumulate && !row->gain;
+    return in_place(&row->output) && !row->accumulate && !row->gain && !row->skip.data;
 }
 
-void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *from) {
+/* Writes frames of the output, times `gain`, without its gate. */
+static void write_frames(const gc_row *row, int64_t first, int64_t count, const float *from, float gain) {
     const int64_t step = row->output.step;
-    const float gain = row->gain ? *row->gain : 1;
     float *floats = (float *)row->output.data + first * step;
     uint16_t *halves = (uint16_t *)row->output.data + first * step;
     if (plain_output(row))
@@ -120,6 +139,34 @@ void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *
                 gc_bfloat_of_float(gain * from[i] + (row->accumulate ? gc_bfloat_to_float(halves[i * step]) : 0));
 }
 
+/* Adds what skips the convolution to frames of the output from `first` on. */
+static void add_skip(const gc_row *row, int64_t first, int64_t count, float *frames) {
+    float skip[GATED];
+    gc_row_gather(&row->skip, first, count, skip);
+    for (int64_t i = 0; i < count; i++)
+        frames[i] += *row->skip_factor * skip[i];
+}
+
+void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *from) {
+    const float gain = row->gain ? *row->gain : 1;
+    float frames[GATED];
+    if (!row->output.gate && !row->skip.data) {
+        write_frames(row, first, count, from, gain);
+        return;
+    }
+    for (int64_t n = 0; n < count; n += GATED) {
+        const int64_t some = gc_min(GATED, count - n), at = first + n;
+        for (int64_t i = 0; i < some; i++)
+            frames[i] = gain * from[n + i];
+        if (row->skip.data && !row->skip_last)
+            add_skip(row, at, some, frames);
+        multiply_gate(&row->output, at, some, frames);
+        if (row->skip.data && row->skip_last)
+            add_skip(row, at, some, frames);
+        write_frames(row, at, some, frames, 1);
+    }
+}
+
 /* Returns the factor of the taps for the inverse transform: a power of two. */
 static float scale_of(const gc_row *row) {
     return 2 / (float)row->schedule.transform;
@@ -133,7 +180,8 @@ static void transform_taps(const gc_fft *fft, const gc_row *row, int64_t first, 
 }
 
 static bool same_array(const gc_array *a, const gc_array *b) {
-    return a->data == b->data && a->frames == b->frames && a->step == b->step && a->type == b->type;
+    return a->data == b->data && a->frames == b->frames && a->step == b->step && a->type == b->type &&
+           a->gate == b->gate;
 }
 
 /* Transforms the taps of `count` rows by way of `block`; in the place of missing ones the last one again. */
@@ -277,16 +325,27 @@ static bool convolve_sum(const gc_fft *fft, gc_row_scratch *s, const gc_row *row
     return true;
 }
 
-/* Writes zeros to the output frames outside of the convolution, and to those that are cleared. */
-static void write_zeros(const gc_row *row) {
+/* Writes the output frames first .. last - 1, to which the convolution adds nothing. */
+static void write_skip(const gc_row *row, int64_t first, int64_t last) {
+    static const float zeros[GATED];
+    for (int64_t n = first; n < last; n += GATED)
+        gc_row_write(row, n, gc_min(GATED, last - n), zeros);
+}
+
+/* Writes the output frames outside of the convolution, and zeros to those that are cleared. */
+static void write_rest(const gc_row *row) {
     const int64_t frames = gc_max(row->output.frames, row->cleared), step = row->output.step;
     const int64_t first = gc_min(row->output.frames, gc_max(0, row->begin - row->offset));
     const int64_t last = gc_max(first, gc_min(row->output.frames, row->end - row->offset));
-    for (int64_t i = first > 0 ? 0 : last; i < frames; i = i + 1 == first ? last : i + 1)
+    for (int64_t i = first > 0 ? 0 : last; i < frames && !row->accumulate; i = i + 1 == first ? last : i + 1)
         if (row->output.type == GPUCONV_SAMPLE_F32)
             ((float *)row->output.data)[i * step] = 0;
         else
             ((uint16_t *)row->output.data)[i * step] = 0;
+    if (row->skip.data) {
+        write_skip(row, 0, first);
+        write_skip(row, last, row->output.frames);
+    }
 }
 
 bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count) {
@@ -312,8 +371,7 @@ bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *s, const gc_row 
     gc_fft_forward_rows(fft, signal, frames, 1, work);
     gc_fft_inverse_rows(fft, work, spectrum, work, output, begin, end);
     for (int r = 0; r < count; r++) {
-        if (!row[r].accumulate)
-            write_zeros(&row[r]);
+        write_rest(&row[r]);
         if (!plain_output(&row[r]))
             gc_row_write(&row[r], begin - row[r].offset, end - begin, output[r]);
     }
@@ -372,8 +430,7 @@ bool gc_row_write_terms(const gc_rows *rows, gc_row_scratch *s, const gc_row *ro
     for (int r = 1; r < together; r++)
         for (int64_t n = 0; n < frames; n++)
             block[n] += output[r][n];
-    if (!row->accumulate)
-        write_zeros(row);
+    write_rest(row);
     gc_row_write(&whole, row->begin - row->offset, frames, block);
     return true;
 }
@@ -381,8 +438,8 @@ bool gc_row_write_terms(const gc_rows *rows, gc_row_scratch *s, const gc_row *ro
 bool gc_row_convolve(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int64_t first_block, int64_t blocks) {
     if (row->method == GC_ROW_WHOLE)
         return gc_row_convolve_whole(rows, s, row, 1);
-    if (first_block == row->first_block && !row->accumulate)
-        write_zeros(row);
+    if (first_block == row->first_block)
+        write_rest(row);
     if (row->method == GC_ROW_ZERO)
         return true;
     if (row->method == GC_ROW_DIRECT)

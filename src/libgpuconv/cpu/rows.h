@@ -18,6 +18,9 @@ typedef struct gc_array {
     void *data; /* frame 0; not written unless it is an output */
     int64_t frames, step;
     gpuconv_sample_type type;
+    gpuconv_sample_type gate_type;
+    const void *gate; /* factors of the frames, gate_step apart: of what is read or written; NULL: 1 */
+    int64_t gate_step;
 } gc_array;
 
 /* A response whose transforms are kept. */
@@ -51,8 +54,12 @@ typedef struct gc_row {
     int64_t cleared;               /* frames of which those behind output.frames become zero */
     bool accumulate;               /* adds to the output, and clears nothing */
     const float *gain;             /* NULL: 1 */
-    int64_t terms;                 /* convolutions that are added up to the output, of which this is one; 0: 1 */
-    gc_schedule schedule;          /* direct or overlap-save; no taps: the plan chooses it, and the order of x and h */
+    gc_array skip;                 /* is added times *skip_factor, before the gate of the output or after it; no data:
+                                      nothing is */
+    const float *skip_factor;
+    bool skip_last;
+    int64_t terms;        /* convolutions that are added up to the output, of which this is one; 0: 1 */
+    gc_schedule schedule; /* direct or overlap-save; no taps: the plan chooses it, and the order of x and h */
 
     /* Set by gc_row_plan: */
     gc_row_method method;

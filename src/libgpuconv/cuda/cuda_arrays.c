@@ -103,8 +103,23 @@ gck_rows gc_cuda_kernel_rows(const gpuconv_rows *a) {
 }
 
 cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream) {
-    const gck_rows a = gc_cuda_kernel_rows(from), b = gc_cuda_kernel_rows(to);
-    return to->frames ? gck_move(&a, &b, to->rows, to->frames, stream) : cudaSuccess;
+    const gck_rows a = gc_cuda_kernel_rows(from);
+    const gck_target b = {gc_cuda_kernel_rows(to), 0};
+    return to->frames ? gck_move(&a, NULL, &b, to->rows, to->frames, stream) : cudaSuccess;
+}
+
+gck_gates gc_cuda_gates(const gpuconv_arrays_job *job) {
+    const gck_rows pre = gc_cuda_kernel_rows_if(job->pre), post = gc_cuda_kernel_rows_if(job->post);
+    return job->operation == GPUCONV_ARRAYS_CONVOLVE ? (gck_gates){.source = pre,
+                                                                   .target = post,
+                                                                   .skip = gc_cuda_kernel_rows(&job->signal),
+                                                                   .factor = job->skip}
+                                                     : (gck_gates){.source = post,
+                                                                   .target = pre,
+                                                                   .skip = gc_cuda_kernel_rows(&job->output),
+                                                                   .skip_gate = post,
+                                                                   .factor = job->skip,
+                                                                   .skip_last = 1};
 }
 
 gck_sharing gc_cuda_sharing(const gc_job_shape *s) {
@@ -157,6 +172,54 @@ static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_jo
     return status;
 }
 
+/* Returns contiguous floats in the workspace for the rows of an array. */
+static gpuconv_rows floats_for(const gpuconv_rows *array, char **workspace) {
+    gpuconv_rows made = gpuconv_rows_of_floats((float *)(void *)*workspace, array->rows, array->frames);
+    made.lengths = array->lengths;
+    *workspace += gc_round_up(array->rows * array->frames * (int64_t)sizeof(float), 256);
+    return made;
+}
+
+/* Queues a call whose gates take passes of their own: the gated sources are copied to the workspace, and the target
+ * comes from there. */
+static cudaError_t run_gated(const gc_cuda_call *call, cudaStream_t stream) {
+    const gpuconv_arrays_job *job = call->job;
+    gpuconv_arrays_job plain = *job;
+    gc_cuda_call inner = *call;
+    char *workspace = (char *)call->workspace + call->plan.gates_at;
+    const gck_gates none = {.factor = NULL}, all = gc_cuda_gates(job);
+    const gpuconv_rows *array[] = {&job->signal, &job->output}, *gate[] = {job->pre, job->post};
+    gpuconv_rows *own[] = {&plain.signal, &plain.output};
+    cudaError_t err = cudaSuccess;
+    plain.pre = plain.post = NULL;
+    plain.skip = NULL;
+    inner.job = &plain;
+    for (int i = 0; i < 2; i++) {
+        const bool written = array[i] == gc_job_written(job);
+        if (!gate[i] && !(written && job->skip))
+            continue;
+        *own[i] = floats_for(array[i], &workspace);
+        if (written) {
+            plain.accumulate = false;
+            continue;
+        }
+        const gck_rows from = gc_cuda_kernel_rows(array[i]);
+        const gck_target to = {gc_cuda_kernel_rows(own[i]), 0};
+        gck_gates gates = none;
+        gates.source = gc_cuda_kernel_rows(gate[i]);
+        GC_CUDA_TRY(err, gck_move(&from, &gates, &to, array[i]->rows, array[i]->frames, stream));
+    }
+    GC_CUDA_TRY(err, call->plan.algorithm->run(&inner, stream));
+    const gpuconv_rows *made = gc_job_written(&plain), *target = gc_job_written(job);
+    if (made->data == target->data)
+        return err;
+    const gck_rows from = gc_cuda_kernel_rows(made);
+    const gck_target to = {gc_cuda_kernel_rows(target), job->accumulate};
+    gck_gates gates = all;
+    gates.source = none.source;
+    return GC_CUDA_TRY(err, gck_move(&from, &gates, &to, target->rows, target->frames, stream));
+}
+
 static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
                           struct CUstream_st *stream, gpuconv_error *error) {
     gc_cuda_call call;
@@ -175,7 +238,8 @@ static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "workspace is %p; use an address aligned to 256 bytes",
                        workspace);
     call.workspace = workspace;
-    return gc_cuda_check(error, arrays->device, call.plan.algorithm->run(&call, stream));
+    return gc_cuda_check(error, arrays->device,
+                         call.plan.gates_at ? run_gated(&call, stream) : call.plan.algorithm->run(&call, stream));
 }
 
 const gc_rows_executor gc_rows_cuda = {

@@ -36,8 +36,9 @@ typedef struct gc_rows_plan {
     bool rolling; /* responses belong to their chunk; else they are kept for all chunks */
     bool sums;    /* products are summed (gck_3pass_sum), else multiplied in place */
     int64_t response_transforms, source_transforms, result_transforms;
-    int64_t bytes;  /* of the workspace */
-    double seconds; /* predicted */
+    int64_t gates_at; /* where the workspace has the arrays of gates that take passes of their own; 0: none do */
+    int64_t bytes;    /* of the workspace */
+    double seconds;   /* predicted */
 } gc_rows_plan;
 
 /* Makes the fastest plan by the cost model; *plan is zero if there is none. */
@@ -97,6 +98,14 @@ gck_rows gc_cuda_kernel_rows(const gpuconv_rows *array);
 /* Queues the copy of to->frames frames of rows, with zeros behind the end of a row of `from`. */
 cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream);
 
+/* Fills the gates of a job whose operation is not GRADIENT_RESPONSE. */
+gck_gates gc_cuda_gates(const gpuconv_arrays_job *job);
+
+/* Returns the rows of an array that may be NULL; without data then. */
+static inline gck_rows gc_cuda_kernel_rows_if(const gpuconv_rows *a) {
+    return a ? gc_cuda_kernel_rows(a) : (gck_rows){.data = NULL};
+}
+
 /* Returns the sharing of responses of a job without routes. */
 gck_sharing gc_cuda_sharing(const gc_job_shape *shape);
 
@@ -135,6 +144,7 @@ struct gc_cuda_rows {
     signed char number[25]; /* 1 + index of the kernels with transforms of 2^i real points; 0: there are none */
     int table;              /* of size 0 in gc_cuda_arrays.twiddles; algorithms with the same transforms share it */
     bool varying;           /* serves filters that change with time */
+    bool gated;             /* serves gates of the type of the samples; elsewhere they take passes of their own */
 
     /* Loads the kernels on the current device, so that no launch has to. */
     cudaError_t (*load)(int shared_bytes_max);

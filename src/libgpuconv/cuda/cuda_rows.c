@@ -29,6 +29,28 @@ bool gc_rows_fits(const gc_problem *p, const gc_device *device, int64_t points, 
     return gc_rows_size((const gc_cuda_rows *)c->algorithm, device, points) >= 0;
 }
 
+/* Adds the time of gates. Those that the kernels do not know (`apart`) take passes with arrays of floats in the
+ * workspace: for the gated sources, and for a target whose sums are gated. */
+static void plan_gates(const gc_job_shape *s, const gc_costs *costs, bool apart, gc_rows_plan *plan) {
+    const int64_t outputs = s->routes.routes ? s->batch * s->routes.outputs : s->rows;
+    const int64_t samples[] = {s->rows * s->signal_frames, outputs * s->output_frames};
+    const int written = s->operation == GPUCONV_ARRAYS_CONVOLVE          ? 1
+                        : s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? 0
+                                                                         : -1;
+    plan->gates_at = apart ? gc_max(256, gc_round_up(plan->bytes, 256)) : 0;
+    plan->bytes = apart ? plan->gates_at : plan->bytes;
+    for (int i = 0; i < 2; i++) {
+        const int64_t used = (i ? GC_GATE_POST : GC_GATE_PRE) | (i == written ? GC_GATE_SKIP : 0);
+        if (!(s->gates & used))
+            continue;
+        plan->seconds += 2 * (double)samples[i] * costs->seconds[GC_COST_CUDA_OUTPUT];
+        if (!apart)
+            continue;
+        plan->bytes += gc_round_up(samples[i] * (int64_t)sizeof(float), 256);
+        plan->seconds += GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
+    }
+}
+
 /* Makes the plan of a choice. Returns false if its algorithm does not serve the problem. */
 static bool make(const gc_problem *p, const gc_device *device, const gc_costs *costs, const gc_choice *c,
                  gc_rows_plan *plan) {
@@ -37,7 +59,11 @@ static bool make(const gc_problem *p, const gc_device *device, const gc_costs *c
     if (p->rows.hop && !a->varying)
         return false;
     *plan = (gc_rows_plan){.algorithm = a, .size = gc_rows_size(a, device, points), .points = points / 2};
-    return a->plan(p, device, costs, plan);
+    if (!a->plan(p, device, costs, plan))
+        return false;
+    if (p->rows.gates)
+        plan_gates(&p->rows, costs, !a->gated || !(p->rows.gates & GC_GATES_ALIKE), plan);
+    return true;
 }
 
 void gc_rows_cost(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *c) {
@@ -86,7 +112,7 @@ typedef struct question {
     int64_t device, multiprocessors, shared_memory, resident_shared_memory, workspace;
 } question;
 
-_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 13 * sizeof(int64_t) &&
+_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 14 * sizeof(int64_t) &&
                    sizeof(question) == sizeof(gc_job_shape) + sizeof(void *) + 8 * sizeof(int64_t),
                "a question has no padding");
 

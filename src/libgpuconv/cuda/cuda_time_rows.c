@@ -27,23 +27,21 @@ static cudaError_t launch(void *context, cudaStream_t stream) {
 
 /* Allocates rows on the device. Returns NULL after an error. */
 static void *upload(gc_cuda_timer *t, const gc_timed_rows *rows, gpuconv_sample_type type) {
-    const int64_t row = rows->frames * gc_timed_sample_bytes(type), block = rows->distinct * row;
+    const int64_t row = rows->frames * gc_job_sample_bytes(type), block = rows->distinct * row;
     char *at = gc_cuda_timer_memory(t, rows->rows * row, 0);
     for (int64_t i = 0; i < rows->rows && at && !t->resources.err; i += rows->distinct)
-        gc_cuda_timer_copy(t, at + i * row, i ? at : (const char *)rows->samples,
-                           gc_min(block, (rows->rows - i) * row),
+        gc_cuda_timer_copy(t, at + i * row, i ? at : (const char *)rows->samples, gc_min(block, (rows->rows - i) * row),
                            i ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice);
     return t->resources.err ? NULL : at;
 }
 
 /* Allocates and fills the copies of the arrays. */
 static void make_copies(gc_cuda_timer *t, const gc_rows_timing *timing, rows_run *r, int64_t cache) {
-    const int64_t bytes = timing->signal.rows * timing->signal.frames * gc_timed_sample_bytes(timing->type);
+    const int64_t bytes = timing->signal.rows * timing->signal.frames * gc_job_sample_bytes(timing->type);
     r->copies = bytes > 2 * cache ? 1 : COPIES;
     for (int c = 0; c < r->copies && !t->resources.err; c++)
-        r->job[c] =
-            gc_timed_job(timing, upload(t, &timing->signal, timing->type), upload(t, &timing->response, timing->type),
-                         gc_cuda_timer_memory(t, bytes, 0xff));
+        r->job[c] = gc_timed_job(timing, upload(t, &timing->signal, timing->type),
+                                 upload(t, &timing->response, timing->type), gc_cuda_timer_memory(t, bytes, 0xff));
 }
 
 gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_timing *timing, gpuconv_error *error) {
@@ -63,7 +61,7 @@ gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_tim
         r.workspace = gc_cuda_timer_memory(&t, (int64_t)r.bytes, 0xff);
     if (!status)
         gc_cuda_timer_run(&t, launch, &r, timing->runs, timing->seconds);
-    const int64_t row = timing->signal.frames * gc_timed_sample_bytes(timing->type);
+    const int64_t row = timing->signal.frames * gc_job_sample_bytes(timing->type);
     for (int i = 0; i < timing->checks && !status; i++)
         gc_cuda_timer_copy(&t, (char *)timing->output + i * row,
                            (char *)r.job[i % r.copies].output.data + timing->checked[i] * row, row,

@@ -171,7 +171,10 @@ static cudaError_t run_gradient(const gc_cuda_call *c, cudaStream_t stream) {
                                  .blocks = (unsigned)p->blocks,
                                  .twiddles = gc_rows_twiddles(c->cuda, p),
                                  .scratch = c->workspace,
-                                 .partial = (float *)(void *)((char *)c->workspace + scratch_bytes(p))};
+                                 .partial = (float *)(void *)((char *)c->workspace + scratch_bytes(p)),
+                                 .gated = job->pre || job->post,
+                                 .x_gate = gc_cuda_kernel_rows_if(job->pre),
+                                 .g_gate = gc_cuda_kernel_rows_if(job->post)};
     return gck_chip_gradient_response(p->size, &g, stream);
 }
 
@@ -197,7 +200,9 @@ static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
                             .splits = (int)p->splits,
                             .blocks = (unsigned)p->blocks,
                             .twiddles = gc_rows_twiddles(c->cuda, p),
-                            .scratch = c->workspace};
+                            .scratch = c->workspace,
+                            .gated = job->pre || job->post || job->skip,
+                            .gates = gc_cuda_gates(job)};
     cudaError_t err = cudaSuccess;
     if (p->response_transforms)
         err = gck_chip_spectra(p->size, &k.response, p->response_transforms, k.taps, k.twiddles, c->workspace, stream);
@@ -215,6 +220,7 @@ const gc_cuda_rows gc_rows_chip = {
     .number = {[8] = 1, [9] = 2, [10] = 3, [11] = 4, [12] = 5, [13] = 6, [14] = 7, [15] = 8},
     .load = gck_chip_load,
     .query = gc_chip_query,
+    .gated = true,
     .twiddles = gck_chip_twiddles,
     .spectra = spectra,
     .plan = plan,

@@ -27,3 +27,17 @@ void gc_bands(const double *power, int64_t points, double rate, int bands, doubl
         level[b] = count && sum > 0 ? 10 * log10(sum / (double)count) : (double)NAN;
     }
 }
+
+void gc_bands_column(const double *power, int64_t points, double rate, int rows, float *level) {
+    double lowest = gc_bands_lowest(rate), ratio = rate / 2 / lowest, bin = rate / (double)points;
+    for (int r = 0; r < rows; r++) {
+        double from = lowest * pow(ratio, (double)r / rows) / bin, to = lowest * pow(ratio, (r + 1.0) / rows) / bin;
+        double middle = sqrt(from * to), most = 0;
+        int64_t below = (int64_t)middle;
+        if (below + 1 < points / 2)
+            most = power[below] + (power[below + 1] - power[below]) * (middle - (double)below);
+        for (int64_t k = (int64_t)ceil(from); k < points / 2 && (double)k < to; k++)
+            most = fmax(most, power[k]);
+        level[r] = (float)(10 * log10(fmax(most, 1e-30)));
+    }
+}

@@ -17,4 +17,8 @@ double gc_bands_lowest(double rate);
  * plot skips: the line connects its neighbours */
 void gc_bands(const double *power, int64_t points, double rate, int bands, double *hz, double *level);
 
+/* Divides the same frequencies into `rows` bands for a column of a spectrogram.
+ * @param level gets the largest power of each band's bins in dB, interpolated where a band is narrower than a bin */
+void gc_bands_column(const double *power, int64_t points, double rate, int rows, float *level);
+
 #endif

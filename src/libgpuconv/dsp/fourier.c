@@ -229,3 +229,17 @@ bool gc_fourier_convolve(const double *a, int64_t n, const double *b, int64_t m,
     free(re);
     return ok;
 }
+
+bool gc_fourier_minimum_phase(double *re, double *im, int64_t points) {
+    for (int64_t k = 0; k < points; k++) {
+        re[k] /= (double)points;
+        im[k] = 0;
+    }
+    if (!gc_fourier(re, im, points, 1))
+        return false;
+    for (int64_t k = 0; k < points; k++) { /* folds the cepstrum of negative times onto the positive ones */
+        re[k] *= k == 0 || k == points / 2 ? 1 : k < points / 2 ? 2 : 0;
+        im[k] = 0;
+    }
+    return gc_fourier(re, im, points, -1);
+}

@@ -12,4 +12,10 @@ bool gc_fourier(double *re, double *im, int64_t points, int direction);
 /* Convolves a (n frames) with b (m frames) into `out` (n + m - 1 frames). @return false as gc_fourier */
 bool gc_fourier_convolve(const double *a, int64_t n, const double *b, int64_t m, double *out);
 
+/* Completes the logarithm of a magnitude to that of a minimum-phase spectrum, by the folded cepstrum.
+ * @param re the logarithm at all points; stays
+ * @param im gets the phase in radians
+ * @return false as gc_fourier */
+bool gc_fourier_minimum_phase(double *re, double *im, int64_t points);
+
 #endif

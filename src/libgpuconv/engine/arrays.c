@@ -185,6 +185,46 @@ static bool has_halves(const gpuconv_arrays_job *job) {
            h->step == 1 && whole;
 }
 
+/* Checks the factors of the samples of `of`. */
+static gpuconv_status check_gate(const gpuconv_arrays *place, const gpuconv_rows *gate, const gpuconv_rows *of,
+                                 const char *name, gpuconv_error *error) {
+    const gpuconv_status status = check_rows(place, gate, name, false, error);
+    if (status)
+        return status;
+    if (gate->rows != of->rows || gate->frames != of->frames)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s has %lld rows of %lld frames; use %lld of %lld", name,
+                       (long long)gate->rows, (long long)gate->frames, (long long)of->rows, (long long)of->frames);
+    if (gate->step != 1)
+        return refuse(error, name, "step", gate->step, "1");
+    return gate->lengths ? gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.lengths is given; use NULL", name) : GPUCONV_OK;
+}
+
+/* Checks the gates of a job and fills their part of *s. */
+static gpuconv_status check_gates(const gpuconv_arrays *place, const gpuconv_arrays_job *job, gc_job_shape *s,
+                                  gpuconv_error *error) {
+    const gpuconv_rows *x = &job->signal, *y = &job->output;
+    if (!job->pre && !job->post && !job->skip)
+        return GPUCONV_OK;
+    if (job->hop)
+        return refuse(error, "job", "hop", job->hop, "0 with pre, post or skip");
+    if (job->skip && s->routes.routes)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.skip is given; use NULL with responses that have routes");
+    if ((double)x->rows * (double)x->frames + (double)y->rows * (double)y->frames > 0x1p56)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "job.signal and job.output have more than 2^56 frames together; "
+                       "use fewer with pre, post or skip");
+    gpuconv_status status = job->pre ? check_gate(place, job->pre, x, "job.pre", error) : GPUCONV_OK;
+    if (!status && job->post)
+        status = check_gate(place, job->post, y, "job.post", error);
+    const bool adjacent = x->step == 1 && y->step == 1 && (!uses_response(job) || job->response.step == 1);
+    const bool alike = adjacent && x->type == y->type && (!job->pre || job->pre->type == x->type) &&
+                       (!job->post || job->post->type == x->type);
+    s->gates = (job->pre ? GC_GATE_PRE : 0) | (job->post ? GC_GATE_POST : 0) | (job->skip ? GC_GATE_SKIP : 0) |
+               (alike ? GC_GATES_ALIKE : 0);
+    s->halves = 0;
+    return status;
+}
+
 gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_job *job, gc_job_shape *s,
                             gpuconv_error *error) {
     const gpuconv_responses *kept = job->prepared;
@@ -214,7 +254,9 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
                         .output_frames = job->output.frames,
                         .offset = job->offset,
                         .halves = uses_response(job) && has_halves(job)};
-    const gpuconv_status status = check_varying(job, s, error);
+    gpuconv_status status = check_varying(job, s, error);
+    if (!status)
+        status = check_gates(place, job, s, error);
     if (status)
         return status;
     return s->routes.routes ? check_routed(job, s, error) : check_unrouted(job, s, error);
@@ -231,9 +273,19 @@ gpuconv_status gc_job_check_pointers(const gpuconv_arrays_job *job, gpuconv_erro
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s.data is also the array that is written; use other memory",
                            names[i]);
     }
-    if ((uintptr_t)job->gain % sizeof(float))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.gain is %p; use an address aligned to 4 bytes",
-                       (const void *)job->gain);
+    if ((uintptr_t)job->gain % sizeof(float) || (uintptr_t)job->skip % sizeof(float))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.%s is %p; use an address aligned to 4 bytes",
+                       (uintptr_t)job->gain % sizeof(float) ? "gain" : "skip",
+                       (const void *)((uintptr_t)job->gain % sizeof(float) ? job->gain : job->skip));
+    const gpuconv_rows *gate[] = {job->pre, job->post};
+    for (int i = 0; i < 2; i++) {
+        const gpuconv_status status = gate[i] ? check_data(gate[i], i ? "job.post" : "job.pre", error) : GPUCONV_OK;
+        if (status)
+            return status;
+        if (gate[i] && gate[i]->data == written->data)
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                           "job.%s.data is also the array that is written; use other memory", i ? "post" : "pre");
+    }
     return GPUCONV_OK;
 }
 

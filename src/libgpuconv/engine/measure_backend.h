@@ -5,6 +5,7 @@
 
 #include "costs.h"
 #include "gpuconv_arrays.h"
+#include "rows_executor.h"
 
 /* Highest measured rates of a processor. */
 typedef struct gc_peak_rates {
@@ -44,11 +45,6 @@ typedef struct gc_rows_timing {
     int runs;     /* at most GC_TIMING_RUNS_MAX */
     double *seconds;
 } gc_rows_timing;
-
-/* Returns the bytes of a sample. */
-static inline int64_t gc_timed_sample_bytes(gpuconv_sample_type type) {
-    return type == GPUCONV_SAMPLE_F32 ? 4 : 2;
-}
 
 /* Returns the job of three arrays at these addresses. */
 static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, void *signal, void *response, void *output) {

@@ -20,6 +20,10 @@ typedef struct gc_job_routes {
     int inputs, outputs, routes;
 } gc_job_routes;
 
+/* Factors of the samples of rows (gpuconv_arrays.h). GC_GATES_ALIKE: the samples of the signal, the output and the
+ * gates have one type, and all steps are 1. */
+typedef enum gc_job_gates { GC_GATE_PRE = 1, GC_GATE_POST = 2, GC_GATE_SKIP = 4, GC_GATES_ALIKE = 8 } gc_job_gates;
+
 /* What rows read and write, whatever the operation. */
 typedef struct gc_job_shape {
     gpuconv_arrays_operation operation;
@@ -33,6 +37,7 @@ typedef struct gc_job_shape {
                             for each block of `hop` frames, r as above; 0, 0: the filter does not change */
     int64_t linear;      /* the responses of blocks cross over the hop */
     int64_t narrow;      /* the samples that are written have 16 bits */
+    int64_t gates;       /* a sum of gc_job_gates */
     int64_t halves;      /* all samples have the same type of 16 bits, adjacent, in rows at multiples of 16 bytes */
 } gc_job_shape;
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAVE_COLUMNS = 900, COLUMNS = 600, ROWS = 256, POINTS = 2048, BANDS = 120, SEGMENTS = 64, STEPS = 600 };
+enum { WAVE_COLUMNS = 900, COLUMNS = 600, ROWS = 160, POINTS = 2048, BANDS = 120, SEGMENTS = 64, STEPS = 600 };
 enum { BLOCK = 16384 }; /* frames read at a time */
 
 static const double pi = 3.14159265358979323846;
@@ -69,15 +69,9 @@ static bool analyse_column(const float *block, int64_t got, int channels, analys
         re[i] = mean_of(block + i * channels, channels) * (0.5 - 0.5 * cos(2 * pi * (double)i / POINTS));
     if (!gc_fourier(re, im, POINTS, -1))
         return false;
-    enum { EACH = POINTS / 2 / ROWS };
-    for (int row = 0; row < ROWS; row++) {
-        double most = 0;
-        for (int k = row * EACH; k < (row + 1) * EACH; k++) {
-            double power = (re[k] * re[k] + im[k] * im[k]) * 16 / ((double)POINTS * POINTS);
-            most = fmax(most, power);
-        }
-        p->level[column * ROWS + row] = (float)(10 * log10(fmax(most, 1e-20)));
-    }
+    for (int k = 0; k < POINTS / 2; k++)
+        re[k] = (re[k] * re[k] + im[k] * im[k]) * 16 / ((double)POINTS * POINTS);
+    gc_bands_column(re, POINTS, p->rate, ROWS, p->level + column * ROWS);
     return true;
 }
 
@@ -211,30 +205,66 @@ static scales shared_scales(const analysis *before, const analysis *after) {
     return s;
 }
 
-static gc_panel wave_panel(const char *title, const analysis *p, const scales *s) {
+static gc_panel wave_panel(const char *title, const analysis *p, const gc_series *wave, const scales *s) {
     return (gc_panel){.title = title,
-                      .x_label = "",
+                      .x_label = "seconds",
                       .y_label = "amplitude",
                       .x_range = {0, s->seconds},
                       .y_range = {-1.05 * s->peak, 1.05 * s->peak},
-                      .series = 2,
+                      .count = 1,
                       .steps = WAVE_COLUMNS,
-                      .filled = true,
                       .x = p->time,
-                      .y = {p->low, p->high}};
+                      .series = wave};
 }
 
-static gc_panel image_panel(const analysis *p, const scales *s) {
-    return (gc_panel){.title = "",
+static gc_panel image_panel(const char *title, const analysis *p, const scales *s) {
+    return (gc_panel){.title = title,
                       .x_label = "seconds",
-                      .y_label = "kHz",
+                      .y_label = "Hz",
                       .x_range = {0, s->seconds},
-                      .y_range = {0, p->rate / 2000},
+                      .y_range = {gc_bands_lowest(p->rate), p->rate / 2},
                       .seconds = p->seconds,
                       .image = p->level,
                       .columns = COLUMNS,
                       .rows = ROWS,
                       .level_range = {range[0], range[1]}};
+}
+
+/* Draws the panels of both files and of the response. Colours: before, after, the response's level and energy. */
+static gpuconv_status draw_panels(const gc_drawing *job, const gpuconv_ir *ir, const analysis *before,
+                                  const analysis *after, const decay *d, char **svg, gpuconv_error *error) {
+    const scales common = shared_scales(before, after);
+    const char *const dry = gc_channel_colour(0), *const wet = GC_COLOUR_MEAN;
+    const gc_series wave[] = {{.colour = dry, .mark = GC_MARK_AREA, .low = before->low, .high = before->high},
+                              {.colour = wet, .mark = GC_MARK_AREA, .low = after->low, .high = after->high}};
+    const gc_series spectra[] = {{.label = "before", .colour = dry, .y = before->band},
+                                 {.label = "after", .colour = wet, .y = after->band}};
+    const gc_series curves[] = {{.label = "level", .colour = gc_channel_colour(1), .mark = GC_MARK_THIN, .y = d->level},
+                                {.label = "remaining energy", .colour = gc_channel_colour(1), .y = d->remaining}};
+    const gc_panel panels[] = {wave_panel(name_of(job->input), before, &wave[0], &common),
+                               wave_panel(name_of(job->output), after, &wave[1], &common),
+                               image_panel("spectrogram before", before, &common),
+                               image_panel("spectrogram after", after, &common),
+                               {.title = "spectra",
+                                .x_label = "Hz",
+                                .y_label = "dB",
+                                .logarithmic = true,
+                                .x_range = {gc_bands_lowest(before->rate), before->rate / 2},
+                                .y_range = {common.top - 100, common.top},
+                                .count = 2,
+                                .steps = BANDS,
+                                .series = spectra,
+                                .x = before->hz},
+                               {.title = name_of(job->response),
+                                .x_label = "seconds",
+                                .y_label = "dB",
+                                .x_range = {0, (double)gpuconv_ir_frames(ir) / gpuconv_ir_rate(ir)},
+                                .y_range = {-100, 3},
+                                .count = 2,
+                                .steps = STEPS,
+                                .series = curves,
+                                .x = d->time}};
+    return job->plot ? gc_plot_panels(panels, 6, 2, job->plot, error) : gc_plot_panels_svg(panels, 6, svg, error);
 }
 
 gpuconv_status gc_draw_files(const gc_drawing *job, const gpuconv_ir *ir, char **svg, gpuconv_error *error) {
@@ -246,35 +276,8 @@ gpuconv_status gc_draw_files(const gc_drawing *job, const gpuconv_ir *ir, char *
     if (!status)
         status = analyse_file(job->output, NULL, after, error);
     if (!status) {
-        scales common = shared_scales(before, after);
         analyse_decay(ir, d);
-        gc_panel panels[] = {wave_panel(name_of(job->input), before, &common),
-                             wave_panel(name_of(job->output), after, &common),
-                             image_panel(before, &common),
-                             image_panel(after, &common),
-                             {.title = "spectra",
-                              .x_label = "Hz",
-                              .y_label = "dB",
-                              .logarithmic = true,
-                              .x_range = {gc_bands_lowest(before->rate), before->rate / 2},
-                              .y_range = {common.top - 100, common.top},
-                              .series = 2,
-                              .steps = BANDS,
-                              .label = {"before", "after"},
-                              .x = before->hz,
-                              .y = {before->band, after->band}},
-                             {.title = name_of(job->response),
-                              .x_label = "seconds",
-                              .y_label = "dB",
-                              .x_range = {0, (double)gpuconv_ir_frames(ir) / gpuconv_ir_rate(ir)},
-                              .y_range = {-100, 3},
-                              .series = 2,
-                              .steps = STEPS,
-                              .label = {"level", "remaining energy"},
-                              .x = d->time,
-                              .y = {d->level, d->remaining}}};
-        status =
-            job->plot ? gc_plot_panels(panels, 6, 2, job->plot, error) : gc_plot_panels_svg(panels, 6, 2, svg, error);
+        status = draw_panels(job, ir, before, after, d, svg, error);
     }
     free(before);
     free(after);

@@ -11,7 +11,7 @@ typedef struct gc_drawing {
 } gc_drawing;
 
 /* Draws waveform, spectrogram and spectrum of input and output on the same scales, and the decay of the response.
- * @param svg gets the drawing as SVG if drawing->plot is NULL; freed by the caller
+ * @param svg gets the panels as of gc_plot_panels_svg if drawing->plot is NULL; freed by the caller
  * @return ARGUMENT, UNSUPPORTED (no gnuplot), FILE, MEMORY, CANCELLED */
 gpuconv_status gc_draw_files(const gc_drawing *drawing, const gpuconv_ir *ir, char **svg, gpuconv_error *error);
 

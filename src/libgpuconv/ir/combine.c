@@ -77,19 +77,9 @@ static bool convert_to_minimum_phase(double *re, double *im, int64_t points) {
     double most = 0;
     for (int64_t k = 0; k < points && !cancelled_at(k); k++)
         most = fmax(most, hypot(re[k], im[k]));
-    for (int64_t k = 0; k < points && !cancelled_at(k); k++) {
+    for (int64_t k = 0; k < points && !cancelled_at(k); k++)
         re[k] = log(fmax(hypot(re[k], im[k]), fmax(most * 1e-10, 1e-300)));
-        im[k] = 0;
-    }
-    if (!gc_fourier(re, im, points, 1))
-        return false;
-    /* Folds the cepstrum of negative times onto the positive ones. */
-    for (int64_t k = 0; k < points; k++) {
-        double fold = k == 0 || k == points / 2 ? 1 : k < points / 2 ? 2 : 0;
-        re[k] *= fold / (double)points;
-        im[k] = 0;
-    }
-    if (!gc_fourier(re, im, points, -1))
+    if (!gc_fourier_minimum_phase(re, im, points))
         return false;
     for (int64_t k = 0; k < points && !cancelled_at(k); k++) {
         double magnitude = exp(re[k]), phase = im[k];

@@ -24,17 +24,9 @@ static bool make_minimum_phase(const double *re, const double *im, int64_t point
     double *minimal_re = work, *minimal_im = work + points, most = 0;
     for (int64_t k = 0; k < points; k++)
         most = fmax(most, hypot(re[k], im[k]));
-    for (int64_t k = 0; k < points; k++) {
-        minimal_re[k] = log(fmax(hypot(re[k], im[k]), most * 1e-8)) / (double)points;
-        minimal_im[k] = 0;
-    }
-    if (!gc_fourier(minimal_re, minimal_im, points, 1))
-        return false;
-    for (int64_t k = 0; k < points; k++) {
-        minimal_re[k] *= k == 0 || k == points / 2 ? 1 : k < points / 2 ? 2 : 0;
-        minimal_im[k] = 0;
-    }
-    return gc_fourier(minimal_re, minimal_im, points, -1);
+    for (int64_t k = 0; k < points; k++)
+        minimal_re[k] = log(fmax(hypot(re[k], im[k]), most * 1e-8));
+    return gc_fourier_minimum_phase(minimal_re, minimal_im, points);
 }
 
 /* Computes the correlation with the minimum-phase version into `re`. `minimal` is the logarithm of its spectrum. */

@@ -164,7 +164,7 @@ static gpuconv_status save(int drawing, const char *path, gpuconv_error *error) 
 typedef struct sheet {
     const gc_plot *plot;
     const gc_panel *panel;
-    int count, columns;
+    int count, columns; /* columns 0: every panel is a document of its own */
     gc_plot_format format;
 } sheet;
 
@@ -254,7 +254,7 @@ gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, con
     return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, path, NULL, error);
 }
 
-gpuconv_status gc_plot_panels_svg(const gc_panel *panel, int count, int columns, char **svg, gpuconv_error *error) {
+gpuconv_status gc_plot_panels_svg(const gc_panel *panel, int count, char **svg, gpuconv_error *error) {
     *svg = NULL;
-    return write_sheet(&(sheet){.panel = panel, .count = count, .columns = columns}, NULL, svg, error);
+    return write_sheet(&(sheet){.panel = panel, .count = count}, NULL, svg, error);
 }

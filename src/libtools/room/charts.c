@@ -1,10 +1,11 @@
 /* The curves of a response. Channel 1 is drawn in the bands, the spectrogram and the waterfall; up to four channels in
- * the decay, the frequency response and the group delay. */
+ * the decay, the frequency response and the group delay, each in its colour. */
 #include "charts.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/visible.h"
 #include "libgpuconv/dsp/bands.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
@@ -14,20 +15,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWN = 4, POINTS = 400, OCTAVES = 9, COLUMNS = 300, ROWS = 128, WINDOW = 1024, SLICES = 40, SLICE_ROWS = 150 };
+enum { DRAWN = GC_PLOT_CHANNELS, POINTS = 400, COLUMNS = 300, ROWS = 128, SLICES = 40, SLICE_ROWS = 150 };
+enum { WINDOW = 2048, PADDED = 4 * WINDOW }; /* frames of a column of the spectrogram, and points of its transform */
 
 static const double pi = 3.14159265358979323846;
 
 struct gc_charts {
     const gc_figures *figures;
-    int channels, octaves;
+    int channels;
     double seconds, waterfall_seconds; /* extents of the axes */
     double top;                        /* dB, of the frequency response */
     double delay;                      /* ms, of the group delay */
     double time[GC_ACOUSTICS_CURVE], hz[POINTS], slice_hz[SLICE_ROWS];
     double level[DRAWN][POINTS], group[DRAWN][POINTS];
     float image[COLUMNS * ROWS], waterfall[SLICES * SLICE_ROWS];
-    char label[2 * DRAWN][40], octave[OCTAVES][24], name[80];
+    gc_series decay[2 * DRAWN], bands[GC_OCTAVE_BANDS], response[DRAWN], delays[DRAWN];
+    char label[DRAWN][24], band[GC_OCTAVE_BANDS][24], name[110], by_bands[60], waterfall_of[60], spectrogram_of[60];
 };
 
 /* Sums of powers over frequency: means over any range of bins. */
@@ -112,56 +115,77 @@ static bool fill_waterfall(gc_charts *c, const float *taps, spectrum *s, double 
     return true;
 }
 
-/* Fills the spectrogram: Hann windows, in dB relative to the highest level. */
-static bool fill_image(gc_charts *c, const float *taps, int64_t frames) {
-    double re[WINDOW], im[WINDOW], most = -HUGE_VAL;
-    enum { EACH = WINDOW / 2 / ROWS };
+/* Fills the spectrogram: Hann windows, in dB relative to the highest level. @param re 2 x PADDED doubles */
+static bool fill_image(gc_charts *c, const float *taps, int64_t frames, double *re) {
+    double *im = re + PADDED, most = -HUGE_VAL;
     for (int column = 0; column < COLUMNS; column++) {
         int64_t first = frames * column / COLUMNS - WINDOW / 2;
+        memset(re, 0, 2 * PADDED * sizeof *re);
         for (int64_t i = 0; i < WINDOW; i++) {
             int64_t at = first + i;
             double window = 0.5 - 0.5 * cos(2 * pi * (double)i / WINDOW);
             re[i] = at >= 0 && at < frames ? (double)taps[at] * window : 0;
-            im[i] = 0;
         }
-        if (!gc_fourier(re, im, WINDOW, -1))
+        if (!gc_fourier(re, im, PADDED, -1))
             return false;
-        for (int r = 0; r < ROWS; r++) {
-            double power = 0;
-            for (int k = r * EACH; k < (r + 1) * EACH; k++)
-                power = fmax(power, re[k] * re[k] + im[k] * im[k]);
-            double level = 10 * log10(fmax(power, 1e-30));
-            c->image[column * ROWS + r] = (float)level;
-            most = fmax(most, level);
-        }
+        for (int k = 0; k < PADDED / 2; k++)
+            re[k] = re[k] * re[k] + im[k] * im[k];
+        gc_bands_column(re, PADDED, c->figures->ir->rate, ROWS, c->image + column * ROWS);
+        for (int r = 0; r < ROWS; r++)
+            most = fmax(most, (double)c->image[column * ROWS + r]);
     }
     for (int k = 0; k < COLUMNS * ROWS; k++)
         c->image[k] -= (float)most;
     return true;
 }
 
-/* Sets the frequencies, the names and the scales that the content determines. */
+/* Returns whether a band is an octave's mid-band, also among third-octaves. */
+static bool is_octave(const gc_octave_band *band) {
+    double step = log2(band->nominal / 1000);
+    return fabs(step - rint(step)) < 0.05;
+}
+
+/* Fills the curves of the decay by bands. */
+static void fill_bands(gc_charts *c, const gc_figures *f) {
+    bool thirds = f->bands > 12;
+    for (int b = 1; b < f->bands; b++) {
+        const gc_octave_band *band = &f->figure[b].band;
+        (void)gc_format(c->band[b - 1], sizeof c->band[0], "%g Hz", band->nominal);
+        c->bands[b - 1] = (gc_series){.label = is_octave(band) ? c->band[b - 1] : NULL,
+                                      .colour = gc_band_colour(b - 1, f->bands - 1),
+                                      .mark = thirds && !is_octave(band) ? GC_MARK_THIN : GC_MARK_LINE,
+                                      .y = f->decay[b].remaining};
+    }
+    const char *which = c->figures->channels > 1 ? " of channel 1" : "";
+    (void)snprintf(c->by_bands, sizeof c->by_bands, "decay by %s%s", thirds ? "third-octaves" : "octaves", which);
+    (void)snprintf(c->waterfall_of, sizeof c->waterfall_of, "waterfall%s", which);
+    (void)snprintf(c->spectrogram_of, sizeof c->spectrogram_of, "spectrogram%s", which);
+}
+
+/* Sets the frequencies, the names and the series. */
 static void set_axes(gc_charts *c, const gc_figures *f) {
     double lowest = gc_bands_lowest(f->ir->rate), ratio = f->ir->rate / 2 / lowest;
     const char *slash = strrchr(f->path, '/');
-    const gc_decay *decay = f->decay;
-    (void)snprintf(c->name, sizeof c->name, "%.79s", slash && slash[1] ? slash + 1 : f->path);
+    char name[50];
+    gc_visible(name, sizeof name, slash && slash[1] ? slash + 1 : f->path);
+    (void)snprintf(c->name, sizeof c->name, "%s: remaining energy (thin: energy)", name);
     c->seconds = (double)f->ir->frames / f->ir->rate;
     for (int k = 0; k < GC_ACOUSTICS_CURVE; k++)
-        c->time[k] = (k + 0.5) * decay->step;
+        c->time[k] = (k + 0.5) * f->decay->step;
     for (int k = 0; k < POINTS; k++)
         c->hz[k] = lowest * pow(ratio, (k + 0.5) / POINTS);
     for (int k = 0; k < SLICE_ROWS; k++)
         c->slice_hz[k] = lowest * pow(ratio, (k + 0.5) / SLICE_ROWS);
     for (int i = 0; i < c->channels; i++) {
-        (void)snprintf(c->label[2 * i], sizeof c->label[0], "channel %d", i + 1);
-        (void)snprintf(c->label[2 * i + 1], sizeof c->label[0], "%d: remaining energy", i + 1);
+        const gc_decay *decay = &f->decay[i * f->bands];
+        const char *colour = gc_channel_colour(i);
+        (void)snprintf(c->label[i], sizeof c->label[0], "channel %d", i + 1);
+        c->decay[i] = (gc_series){.colour = colour, .mark = GC_MARK_THIN, .y = decay->energy};
+        c->decay[c->channels + i] = (gc_series){.label = c->label[i], .colour = colour, .y = decay->remaining};
+        c->response[i] = (gc_series){.label = c->label[i], .colour = colour, .y = c->level[i]};
+        c->delays[i] = (gc_series){.label = c->label[i], .colour = colour, .y = c->group[i]};
     }
-    for (int b = 1; b < f->bands && c->octaves < OCTAVES; b++) {
-        double step = log(f->figure[b].band.nominal / 1000) / log(2);
-        if (fabs(step - rint(step)) < 0.05) /* also among third-octaves, only the octaves' mid-bands */
-            (void)gc_format(c->octave[c->octaves++], sizeof c->octave[0], "%g Hz", f->figure[b].band.nominal);
-    }
+    fill_bands(c, f);
 }
 
 static void set_scales(gc_charts *c) {
@@ -196,7 +220,7 @@ gpuconv_status gc_charts_new(const gc_figures *f, double smoothing, double span,
                              gpuconv_error *error) {
     gc_charts *c = gc_calloc(1, sizeof *c);
     int64_t frames = f->ir->frames, points = gc_bands_points(frames, f->ir->rate);
-    double *work = gc_calloc(3 * points + 2, (int64_t)sizeof *work);
+    double *work = gc_calloc(gc_max(3 * points + 2, 2 * PADDED), (int64_t)sizeof *work);
     float *part = gc_calloc(frames, sizeof *part);
     bool good = c && work && part;
     *charts = NULL;
@@ -211,7 +235,7 @@ gpuconv_status gc_charts_new(const gc_figures *f, double smoothing, double span,
             fill_response(c, &s, smoothing, i);
         }
         good = good && fill_waterfall(c, gc_ir_plane(f->ir, 0), &s, work, part) &&
-               fill_image(c, gc_ir_plane(f->ir, 0), frames);
+               fill_image(c, gc_ir_plane(f->ir, 0), frames, work);
         set_scales(c);
     }
     free(work);
@@ -252,76 +276,56 @@ static gc_panel time_panel(const gc_charts *c, const char *title) {
                       .x = c->time};
 }
 
-static gc_panel frequency_panel(const gc_charts *c, const char *title) {
+static gc_panel frequency_panel(const gc_charts *c, const char *title, const gc_series *series) {
     double rate = c->figures->ir->rate;
-    gc_panel p = {.title = title,
-                  .x_label = "Hz",
-                  .logarithmic = true,
-                  .x_range = {gc_bands_lowest(rate), rate / 2},
-                  .steps = POINTS,
-                  .series = c->channels,
-                  .x = c->hz};
-    for (int i = 0; i < c->channels; i++)
-        p.label[i] = c->label[2 * i];
-    return p;
-}
-
-static gc_panel image_panel(const gc_charts *c, const char *title, bool waterfall) {
-    double rate = c->figures->ir->rate, own = (double)c->figures->ir->frames / rate;
-    gc_panel p = {.title = title, .x_label = "seconds", .y_label = "kHz", .level_range = {-80, 0}};
-    p.x_range[1] = c->seconds;
-    p.y_range[1] = rate / 2000;
-    p.seconds = own;
-    p.image = c->image;
-    p.columns = COLUMNS;
-    p.rows = ROWS;
-    if (!waterfall)
-        return p;
-    p.x_label = "Hz";
-    p.y_label = "seconds";
-    p.logarithmic = p.waterfall = true;
-    p.x_range[0] = gc_bands_lowest(rate);
-    p.x_range[1] = rate / 2;
-    p.seconds = c->waterfall_seconds;
-    p.level_range[0] = -60;
-    p.image = c->waterfall;
-    p.columns = SLICES;
-    p.rows = SLICE_ROWS;
-    p.x = c->slice_hz;
-    return p;
+    return (gc_panel){.title = title,
+                      .x_label = "Hz",
+                      .logarithmic = true,
+                      .x_range = {gc_bands_lowest(rate), rate / 2},
+                      .count = c->channels,
+                      .steps = POINTS,
+                      .series = series,
+                      .x = c->hz};
 }
 
 void gc_charts_panels(const gc_charts *c, gc_panel panel[GC_CHARTS_PANELS]) {
     const gc_figures *f = c->figures;
+    double low = gc_bands_lowest(f->ir->rate), high = f->ir->rate / 2;
     panel[0] = time_panel(c, c->name);
-    panel[1] = time_panel(c, "decay by octaves");
-    panel[2] = frequency_panel(c, "frequency response");
-    panel[3] = image_panel(c, "waterfall", true);
-    panel[4] = frequency_panel(c, "group delay");
-    panel[5] = image_panel(c, "spectrogram", false);
-    for (int i = 0; i < c->channels; i++) {
-        const gc_decay *decay = &f->decay[i * f->bands];
-        panel[0].label[2 * i] = c->label[2 * i];
-        panel[0].label[2 * i + 1] = c->label[2 * i + 1];
-        panel[0].y[2 * i] = decay->energy;
-        panel[0].y[2 * i + 1] = decay->remaining;
-        panel[2].y[i] = c->level[i];
-        panel[4].y[i] = c->group[i];
-    }
-    panel[0].series = 2 * c->channels;
-    for (int b = 1, k = 0; b < f->bands && k < c->octaves; b++) {
-        double step = log(f->figure[b].band.nominal / 1000) / log(2);
-        if (fabs(step - rint(step)) >= 0.05)
-            continue;
-        panel[1].label[k] = c->octave[k];
-        panel[1].y[k++] = f->decay[b].remaining;
-    }
-    panel[1].series = c->octaves;
+    panel[0].count = 2 * c->channels;
+    panel[0].series = c->decay;
+    panel[1] = time_panel(c, c->by_bands);
+    panel[1].count = f->bands - 1;
+    panel[1].series = c->bands;
+    panel[1].key_right = true;
+    panel[2] = frequency_panel(c, "frequency response", c->response);
     panel[2].y_label = "dB";
     panel[2].y_range[0] = c->top - 60;
     panel[2].y_range[1] = c->top;
+    panel[3] = (gc_panel){.title = c->waterfall_of,
+                          .x_label = "Hz",
+                          .logarithmic = true,
+                          .waterfall = true,
+                          .x_range = {low, high},
+                          .seconds = c->waterfall_seconds,
+                          .level_range = {-60, 0},
+                          .image = c->waterfall,
+                          .columns = SLICES,
+                          .rows = SLICE_ROWS,
+                          .x = c->slice_hz};
+    panel[4] = frequency_panel(c, "group delay", c->delays);
     panel[4].y_label = "ms";
     panel[4].y_range[1] = c->delay;
+    panel[5] = (gc_panel){.title = c->spectrogram_of,
+                          .x_label = "seconds",
+                          .y_label = "Hz",
+                          .x_range = {0, c->seconds},
+                          .y_range = {low, high},
+                          .seconds = (double)f->ir->frames / f->ir->rate,
+                          .level_range = {-80, 0},
+                          .image = c->image,
+                          .columns = COLUMNS,
+                          .rows = ROWS};
 }
 
 gpuconv_status gc_charts_draw(const gc_figures *figures, int count, double smoothing, const char *plot,

@@ -159,3 +159,81 @@ void gc_describe(const gc_figures *f, const gc_figures_options *o, bool many, gp
     if (f->channels == 2 && !o->lateral)
         report_ears(f, many, report);
 }
+
+/* ---- Several bands, several positions ---------------------------------------------------------------------------- */
+
+enum { SINGLES = 7 };
+static const char *const single_names[SINGLES] = {"T mid s", "bass ratio", "EDT s", "C80 dB", "D50 %", "Ts ms", "G dB"};
+
+/* Fills T mid, the bass ratio, and the others at 500 Hz and 1 kHz (ISO 3382-1, table A.1). */
+static void fill_singles(const gc_figures *f, int channel, double value[SINGLES]) {
+    value[0] = gc_mid_of(f, channel, GC_T30);
+    value[1] = gc_bass_ratio(f, channel);
+    value[2] = gc_mid_of(f, channel, GC_EDT);
+    value[3] = gc_mid_of(f, channel, GC_C80);
+    value[4] = gc_mid_of(f, channel, GC_D50);
+    value[5] = gc_mid_of(f, channel, GC_CENTRE);
+    value[6] = isnan(f->figure->strength) ? (double)NAN : gc_mid_of(f, channel, GC_LEVEL);
+}
+
+/* Reports one row of single numbers. @param has_strength the files have G */
+static void report_singles(const char *label, const char *file, const double *value, bool has_strength,
+                           gpuconv_report *report) {
+    row r = {.count = 0};
+    add_text(&r, "file", file, true);
+    for (int k = 0; k < SINGLES - !has_strength; k++)
+        add_number(&r, single_names[k], value[k]);
+    gc_report_cells(report, "single numbers", label, r.count, r.cell);
+}
+
+/* Reports the mean and the standard deviation of the parameters by band. */
+static void report_means(const gc_positions *p, int count, gpuconv_report *report) {
+    static const gc_quantity shown[] = {GC_EDT, GC_T20, GC_T30, GC_C80, GC_D50, GC_CENTRE};
+    enum { SHOWN = sizeof shown / sizeof *shown };
+    const gc_figures *widest = gc_positions_widest(p);
+    char list[40], label[LABEL], name[SHOWN][2][24];
+    (void)snprintf(list, sizeof list, "mean of %d", count);
+    for (int b = 0; b < widest->bands; b++) {
+        const gc_octave_band *band = &widest->figure[b].band;
+        row r = {.count = 0};
+        add_detail(&r, "band", band_number(band));
+        for (int k = 0; k < SHOWN; k++) {
+            const gc_quantity_info *about = &gc_quantity_about[shown[k]];
+            gc_mean m = gc_positions_mean(p, band->nominal, shown[k]);
+            (void)snprintf(name[k][0], sizeof name[k][0], "%s %s", about->name, about->unit);
+            (void)snprintf(name[k][1], sizeof name[k][1], "+- %s", about->name);
+            add_number(&r, name[k][0], m.mean);
+            add_number(&r, name[k][1], m.deviation);
+        }
+        gc_report_cells(report, list, label_of(widest, false, -1, band, label), r.count, r.cell);
+    }
+}
+
+void gc_describe_positions(const gc_positions *p, gpuconv_report *report) {
+    const int count = gc_positions_count(p);
+    const bool has_strength = !isnan(p->figures->figure->strength);
+    const bool has_bands = gc_positions_widest(p)->bands > 1;
+    gc_mean mean[SINGLES] = {{0}};
+    double value[SINGLES], deviation[SINGLES];
+    char label[LABEL];
+    for (int k = 0; has_bands && k < count; k++) {
+        int channel;
+        const gc_figures *f = gc_positions_at(p, k, &channel);
+        fill_singles(f, channel, value);
+        for (int i = 0; i < SINGLES; i++)
+            gc_mean_add(&mean[i], value[i]);
+        report_singles(label_of(f, p->files > 1, channel, NULL, label), f->path, value, has_strength, report);
+    }
+    if (count < 2)
+        return;
+    for (int i = 0; i < SINGLES; i++) {
+        const gc_mean m = gc_mean_finish(mean[i]);
+        value[i] = m.mean;
+        deviation[i] = m.deviation;
+    }
+    if (has_bands) {
+        report_singles("mean", "", value, has_strength, report);
+        report_singles("standard deviation", "", deviation, has_strength, report);
+    }
+    report_means(p, count, report);
+}

@@ -205,10 +205,16 @@ gpuconv_status gc_figures_prepared(const char *input, const char *path, const gp
     return status ? status : finish(f, o, error);
 }
 
-void gc_figures_free(gc_figures *f) {
+void gc_figures_shrink(gc_figures *f) {
     gpuconv_ir_free(f->ir);
-    free(f->figure);
     free(f->decay);
+    f->ir = NULL;
+    f->decay = NULL;
+}
+
+void gc_figures_free(gc_figures *f) {
+    gc_figures_shrink(f);
+    free(f->figure);
     free(f->speech);
     *f = (gc_figures){0};
 }

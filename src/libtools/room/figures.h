@@ -1,7 +1,8 @@
 /*
  * Room acoustics: all figures of a response by channel and band: reverberation and clarity (acoustics.h), speech
  * transmission (speech.h) and two-channel parameters (spatial.h). The Python package includes only this header. Beside
- * it the folder has drawings (charts.h) and pages (page.h) of the figures, sine sweeps for measurements (sine_sweep.h)
+ * it the folder has means over positions (positions.h), drawings (charts.h, band_charts.h) and pages (page.h) of the
+ * figures, sine sweeps for measurements (sine_sweep.h), distortion (distortion.h), microphones (microphone.h)
  * and synthesis of responses (make.h).
  */
 #ifndef GPUCONV_ROOM_FIGURES_H
@@ -58,6 +59,9 @@ gpuconv_status gc_figures_of(const gpuconv_ir *ir, const char *name, const gc_fi
 gpuconv_status gc_figures_prepared(const char *input, const char *path, const gpuconv_preparation *preparation,
                                    const gc_figures_options *options, gc_figures *figures, gpuconv_error *error);
 void gc_figures_free(gc_figures *figures);
+
+/* Frees the response and the curves of the decay, which only drawings need. */
+void gc_figures_shrink(gc_figures *figures);
 
 static inline const gc_figure *gc_figure_at(const gc_figures *f, int channel, int band) {
     return &f->figure[channel * f->bands + band];

@@ -1,6 +1,7 @@
 /* Writes the page: style and script are files of this folder that the build makes into texts. */
 #include "page.h"
 
+#include "band_charts.h"
 #include "charts.h"
 #include "clip.h"
 #include "describe.h"
@@ -38,7 +39,7 @@ static const char *file_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-gpuconv_status gc_page_check(const char *path, gpuconv_error *error) {
+gpuconv_status gc_page_check(const char *path, const char *sound, gpuconv_error *error) {
     /* A page needs what a drawing beside it would need. */
     size_t room = strlen(path) + 5;
     char *drawing = malloc(room);
@@ -52,6 +53,10 @@ gpuconv_status gc_page_check(const char *path, gpuconv_error *error) {
     else if (status)
         status = gc_fail(error, status, "%s: cannot be written: its folder is missing, read-only or no folder", path);
     free(drawing);
+    gc_clip clip = {0};
+    if (!status && sound)
+        status = gc_clip_read(sound, &clip, error);
+    gc_clip_free(&clip);
     return status;
 }
 
@@ -130,18 +135,38 @@ static void put_sounds(const tracks *t, FILE *to) {
 
 /* ---- Drawings ---------------------------------------------------------------------------------------------------- */
 
-/* Writes a drawing as an image of its own, so that the names of its parts do not meet those of another. */
-static void put_drawing(const char *svg, const char *name, FILE *to) {
-    fputs("<img alt=\"drawing of ", to);
-    gc_html_text(name, to);
-    fputs("\" src=\"data:image/svg+xml,", to);
-    for (const char *c = svg; *c; c++)
-        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
-            strchr(" .,-_/:=;()", *c))
-            fputc(*c, to);
-        else
-            fprintf(to, "%%%02X", (unsigned)(unsigned char)*c);
-    fputs("\">\n", to);
+/* Writes every SVG document of a text as an image of its own, so that the names of their parts do not meet. */
+static void put_drawings(const char *svg, const char *name, FILE *to) {
+    fputs("<div class=\"drawings\">\n", to);
+    for (const char *next; svg && *svg; svg = next) {
+        next = strstr(svg + 1, GC_SVG_BEGIN);
+        next = next ? next : svg + strlen(svg);
+        fputs("<img alt=\"drawing of ", to);
+        gc_html_text(name, to);
+        fputs("\" src=\"data:image/svg+xml,", to);
+        for (const char *c = svg; c < next; c++)
+            if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+                strchr(" .,-_/:=;()", *c))
+                fputc(*c, to);
+            else
+                fprintf(to, "%%%02X", (unsigned)(unsigned char)*c);
+        fputs("\">\n", to);
+    }
+    fputs("</div>\n", to);
+}
+
+/* Writes a title, and panels below it. */
+static gpuconv_status put_panels(const char *title, const gc_panel *panels, int count, FILE *to, gpuconv_error *error) {
+    char *svg = NULL;
+    gpuconv_status status = gc_plot_panels_svg(panels, count, &svg, error);
+    if (!status) {
+        fputs("<h2>", to);
+        gc_html_text(title, to);
+        fputs("</h2>\n", to);
+        put_drawings(svg, title, to);
+    }
+    free(svg);
+    return status;
 }
 
 /* Writes the drawing of the sound before and after. */
@@ -151,9 +176,21 @@ static gpuconv_status put_before_after(const gc_page_config *c, FILE *to, gpucon
     gpuconv_status status = gc_draw_files(&drawing, c->figures->ir, &svg, error);
     if (!status) {
         fputs("<h2>before and after</h2>\n", to);
-        put_drawing(svg, "the sound before and after", to);
+        put_drawings(svg, "the sound before and after", to);
     }
     free(svg);
+    return status;
+}
+
+/* Writes the drawing of all responses by band. */
+static gpuconv_status put_bands(const gc_page_config *c, FILE *to, gpuconv_error *error) {
+    const gc_positions positions = {c->figures, c->count, c->options->lateral};
+    gc_band_charts *charts;
+    gpuconv_status status = gc_band_charts_new(&positions, &charts, error);
+    if (status)
+        return status;
+    status = put_panels("by band", gc_band_charts_panels(charts), GC_BAND_PANELS, to, error);
+    gc_band_charts_free(charts);
     return status;
 }
 
@@ -168,16 +205,8 @@ static gpuconv_status put_charts(const gc_page_config *c, FILE *to, gpuconv_erro
         gc_charts_share_scales(charts, c->count);
     for (int k = 0; k < c->count && !status; k++) {
         gc_panel panels[GC_CHARTS_PANELS];
-        char *svg = NULL;
         gc_charts_panels(charts[k], panels);
-        status = gc_plot_panels_svg(panels, GC_CHARTS_PANELS, 2, &svg, error);
-        if (!status) {
-            fputs("<h2>", to);
-            gc_html_text(file_name(c->figures[k].path), to);
-            fputs("</h2>\n", to);
-            put_drawing(svg, file_name(c->figures[k].path), to);
-        }
-        free(svg);
+        status = put_panels(file_name(c->figures[k].path), panels, GC_CHARTS_PANELS, to, error);
     }
     for (int k = 0; charts && k < c->count; k++)
         gc_charts_free(charts[k]);
@@ -194,6 +223,7 @@ static gpuconv_status put_figures(const gc_page_config *c, FILE *to, gpuconv_err
         return gc_fail_memory(error, c->path);
     for (int k = 0; k < c->count; k++)
         gc_describe(&c->figures[k], c->options, c->count > 1, report);
+    gc_describe_positions(&(gc_positions){c->figures, c->count, c->options->lateral}, report);
     gpuconv_status status = gc_report_write_html(report, to);
     gpuconv_report_free(report);
     return status ? gc_fail_memory(error, c->path) : GPUCONV_OK; /* the page is in memory */
@@ -213,6 +243,8 @@ static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *t
     fputs("</h1>\n", to);
     put_tracks(t, to);
     gpuconv_status status = c->after ? put_before_after(c, to, error) : GPUCONV_OK;
+    if (!status && gc_positions_widest(&(gc_positions){c->figures, c->count, 0})->bands > 1)
+        status = put_bands(c, to, error);
     if (!status)
         status = put_charts(c, to, error);
     if (!status)

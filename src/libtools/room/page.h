@@ -16,8 +16,8 @@ typedef struct gc_page_config {
 } gc_page_config;
 
 /* Checks, before a job begins, that the page can be written and drawn: gnuplot is installed, the folder exists and is
- * writable. @return UNSUPPORTED, FILE, MEMORY */
-gpuconv_status gc_page_check(const char *path, gpuconv_error *error);
+ * writable, and `sound` (NULL: none) can be read. @return UNSUPPORTED, FILE, MEMORY; any status of gc_clip_read */
+gpuconv_status gc_page_check(const char *path, const char *sound, gpuconv_error *error);
 
 /* Writes the page; an existing file is replaced atomically. @return any status of gc_clip_read, gc_clip_convolve,
  * gc_charts_new and gc_plot_panels_svg; FILE, MEMORY, CANCELLED */

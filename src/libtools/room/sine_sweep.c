@@ -175,28 +175,40 @@ static bool correlate(divider *d, gc_sweep_channel *found) {
     return true;
 }
 
-/* Fills peak and clipped: two samples in a row at full scale, and none above it, where a converter ends. */
-static void measure_level(const float *channel, int64_t frames, gc_sweep_channel *found) {
-    double most = 0;
-    int run = 0;
-    found->clipped = false;
-    for (int64_t i = 0; i < frames; i++) {
-        double size = fabs((double)channel[i]);
-        most = fmax(most, size);
+/* Returns how often two samples in a row are at full scale; 0 if any is above it, where no converter ends. */
+static int64_t count_clips(const float *x, int64_t frames, double *peak) {
+    int64_t clips = 0;
+    *peak = 0;
+    for (int64_t i = 0, run = 0; i < frames; i++) {
+        double size = fabs((double)x[i]);
+        *peak = fmax(*peak, size);
         run = size >= 0.9999 ? run + 1 : 0;
-        found->clipped |= run >= 2;
+        clips += run == 2;
     }
-    found->clipped &= most <= 1.0001;
-    found->peak = 20 * log10(most);
+    return *peak <= 1.0001 ? clips : 0;
+}
+
+/* Fills peak, level and clipped. A sweep at full scale has samples there itself, and another one may follow. */
+static void measure_level(const float *channel, int64_t frames, const gpuconv_ir *sweep, gc_sweep_channel *found) {
+    double peak, unused, sum = 0;
+    int64_t own = count_clips(gc_ir_plane(sweep, 0), sweep->frames, &unused), length = sounding_frames(sweep);
+    int64_t from = found->held ? gc_min(frames, gc_max(0, found->lag)) : 0,
+            to = found->held ? found->lag + sweep->frames : frames;
+    found->clipped = count_clips(channel + from, gc_min(to, frames) - from, &unused) > own;
+    (void)count_clips(channel, frames, &peak);
+    found->peak = 20 * log10(peak);
+    for (int64_t i = from; i < gc_min(frames, found->lag + length); i++)
+        sum += pow((double)channel[i], 2);
+    found->level = sum > 0 ? 10 * log10(sum / (double)length) : -HUGE_VAL;
 }
 
 gpuconv_status gc_sweep_find(const float *channel, int64_t frames, const gpuconv_ir *sweep, gc_sweep_channel *found,
                              gpuconv_error *error) {
     divider d = {0};
-    *found = (gc_sweep_channel){.inr = (double)NAN, .noise = (double)NAN};
-    measure_level(channel, frames, found);
+    *found = (gc_sweep_channel){.inr = (double)NAN, .noise = (double)NAN, .sensitivity = (double)NAN};
     bool good = open_divider(&d, sweep, frames) && load_channel(&d, channel, frames) && correlate(&d, found);
     free(d.re);
+    measure_level(channel, frames, sweep, found);
     return good ? GPUCONV_OK : gc_fail_memory(error, "the correlation with the sweep");
 }
 
@@ -219,22 +231,40 @@ static double range_above_noise(const divider *d, int64_t start, const float *re
     return count && noise > 0 ? 10 * log10(highest / (noise / (double)count)) : HUGE_VAL;
 }
 
-gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, int64_t start, int64_t frames,
+/* Computes the response of the loaded channel, and its range above the noise. */
+static bool solve_channel(divider *d, const gc_sweep_division *v, const gpuconv_ir *sweep, const gc_microphone *m,
+                          float *out, gc_sweep_channel *found) {
+    gc_acoustics a;
+    divide(d->re, d->im, d->xr, d->xi, d->points);
+    if (!gc_microphone_correct(m, sweep->rate, d->points, d->re, d->im) || !gc_fourier(d->re, d->im, d->points, 1))
+        return false;
+    /* Negative times, which contain the harmonics, are at the end of the period and are not copied. */
+    for (int64_t i = 0; i < v->frames; i++)
+        out[i] = (float)(d->re[(i + v->start + d->points) % d->points] / (double)d->points);
+    if (!gc_acoustics_of(out, v->frames, sweep->rate, 0, &a, NULL))
+        return false;
+    /* A short response does not show where noise ends the decay. */
+    found->inr = fmin(a.inr, range_above_noise(d, v->start, out, v->frames, sweep));
+    found->decays = !(a.centre < 0.001 && isnan(a.t20)); /* s: a cable, or a converter, has only the direct sound */
+    found->sensitivity = m->sensitivity;
+    return true;
+}
+
+gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_division *v,
                                float *const *out, gc_sweep_channel *found, gpuconv_error *error) {
     divider d = {0};
+    gc_sweep_growth growth;
+    if (v->distortion && !gc_sweep_measure_growth(sweep, &growth))
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "distortion needs an exponential sweep that rises by more than two octaves");
     bool good = open_divider(&d, sweep, recording->frames);
     for (int c = 0; c < recording->planes && good; c++) {
-        gc_acoustics a;
-        good = load_channel(&d, gc_ir_plane(recording, c), recording->frames);
-        if (good)
-            divide(d.re, d.im, d.xr, d.xi, d.points);
-        good = good && gc_fourier(d.re, d.im, d.points, 1);
-        /* Negative times, which contain the harmonics, are at the end of the period and are not copied. */
-        for (int64_t i = 0; i < frames && good; i++)
-            out[c][i] = (float)(d.re[(i + start + d.points) % d.points] / (double)d.points);
-        good = good && gc_acoustics_of(out[c], frames, sweep->rate, 0, &a, NULL);
-        if (good) /* a short response does not show where noise ends the decay */
-            found[c].inr = fmin(a.inr, range_above_noise(&d, start, out[c], frames, sweep));
+        good = load_channel(&d, gc_ir_plane(recording, c), recording->frames) &&
+               solve_channel(&d, v, sweep, &v->microphone[c], out[c], &found[c]);
+        if (good && v->distortion)
+            good =
+                gc_distortion_measure(d.re, d.points, sweep->rate, v->start + gc_channel_find_onset(out[c], v->frames),
+                                      &growth, &v->distortion[c]);
     }
     free(d.re);
     return good ? GPUCONV_OK : gc_fail_memory(error, "the division by the sweep");
@@ -289,52 +319,64 @@ static gpuconv_status read_files(const char *recorded, const char *played, gpuco
 }
 
 /* Finds the sweep in every channel, divides by it and writes the response. @param out a plane of `frames` a channel */
-static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep, const char *const path[3],
-                            float **out, int64_t frames, gc_sweep_found *found, gpuconv_error *error) {
+static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_job *job, float **out,
+                            int64_t frames, gc_sweep_found *found, gpuconv_error *error) {
     gpuconv_ir *made = NULL;
-    gpuconv_status status = GPUCONV_OK;
+    gc_microphone *microphones = NULL;
+    gpuconv_status status = gc_microphones_new(&job->microphones, recording->planes, &microphones, error);
     for (int c = 0; c < recording->planes && !status; c++)
         status = gc_sweep_find(gc_ir_plane(recording, c), recording->frames, sweep, &found->channel[c], error);
     if (!status)
-        status = check_match(find_best(found), path[0], path[1], frames, sweep->rate, error);
-    if (!status)
-        status = gc_sweep_divide(recording, sweep, 0, frames, out, found->channel, error);
+        status = check_match(find_best(found), job->recording, job->sweep, frames, sweep->rate, error);
+    if (!status) {
+        const gc_sweep_division division = {
+            .frames = frames, .microphone = microphones, .distortion = found->distortion};
+        status = gc_sweep_divide(recording, sweep, &division, out, found->channel, error);
+    }
     if (!status)
         status = gpuconv_ir_new((const float *const *)out, recording->planes, frames, sweep->rate, &made, error);
     if (!status) {
         found->delay = (double)gpuconv_ir_onset(made, -20) / sweep->rate;
-        status = gc_ir_write(made, path[2], true, error);
+        status = gc_ir_write(made, job->response, true, error);
     }
     gpuconv_ir_free(made);
+    gc_microphones_free(microphones, recording->planes);
     return status;
 }
 
-gpuconv_status gc_sweep_read(const char *recorded, const char *played, double seconds, const char *response,
-                             gc_sweep_found *found, gpuconv_error *error) {
-    const char *const path[] = {recorded, played, response};
+/* Returns the frames of the response. */
+static int64_t response_frames(const gpuconv_ir *recording, const gpuconv_ir *sweep, double seconds) {
+    int64_t frames = seconds > 0 ? gc_max(1, llrint(seconds * sweep->rate))
+                                 : gc_max((int64_t)sweep->rate, recording->frames - sounding_frames(sweep));
+    return gc_min(frames, recording->frames);
+}
+
+gpuconv_status gc_sweep_read(const gc_sweep_job *job, gc_sweep_found *found, gpuconv_error *error) {
+    const char *const path[] = {job->recording, job->sweep, job->microphones.calibrator};
     gpuconv_ir *recording = NULL, *sweep = NULL;
     float **planes = NULL;
     int64_t frames = 0;
     *found = (gc_sweep_found){0};
-    gpuconv_status status = gc_ir_keep_files(response, path, 2, error);
+    gpuconv_status status = gc_ir_keep_files(job->response, path, 3, error);
     if (!status)
-        status = read_files(recorded, played, &recording, &sweep, error);
-    if (!status && !(seconds >= 0 && seconds <= 600))
+        status = read_files(job->recording, job->sweep, &recording, &sweep, error);
+    if (!status && !(job->seconds >= 0 && job->seconds <= 600))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is 0 to 600 s long");
     if (!status) {
-        frames = seconds > 0 ? gc_max(1, llrint(seconds * sweep->rate))
-                             : gc_max((int64_t)sweep->rate, recording->frames - sounding_frames(sweep));
-        frames = gc_min(frames, recording->frames);
+        frames = response_frames(recording, sweep, job->seconds);
         planes = gc_calloc(recording->planes, (int64_t)sizeof(float *));
         found->channels = recording->planes;
         found->channel = gc_calloc(recording->planes, (int64_t)sizeof *found->channel);
-        status = planes && found->channel ? GPUCONV_OK : gc_fail_memory(error, response);
+        if (job->distortion)
+            found->distortion = gc_calloc(recording->planes, (int64_t)sizeof *found->distortion);
+        bool good = planes && found->channel && (found->distortion || !job->distortion);
+        status = good ? GPUCONV_OK : gc_fail_memory(error, job->response);
     }
     for (int c = 0; !status && c < recording->planes; c++)
         if (!(planes[c] = gc_calloc(frames, sizeof **planes)))
-            status = gc_fail_memory(error, response);
+            status = gc_fail_memory(error, job->response);
     if (!status)
-        status = solve(recording, sweep, path, planes, frames, found, error);
+        status = solve(recording, sweep, job, planes, frames, found, error);
     for (int c = 0; planes && c < recording->planes; c++)
         free(planes[c]);
     free(planes);

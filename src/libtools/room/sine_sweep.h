@@ -3,7 +3,9 @@
 #ifndef GPUCONV_ROOM_SINE_SWEEP_H
 #define GPUCONV_ROOM_SINE_SWEEP_H
 
+#include "distortion.h"
 #include "gpuconv.h"
+#include "microphone.h"
 
 #include <stdbool.h>
 
@@ -33,32 +35,50 @@ typedef struct gc_sweep_channel {
     double inr;   /* impulse-to-noise ratio of the response in dB, at most its range above the noise before time zero */
     double noise; /* RMS of the background noise, dBFS; NaN: not measured */
     double peak;  /* dBFS */
+    double level; /* RMS while the sweep sounds, dBFS */
+    double sensitivity; /* of the microphone: dB SPL of 0 dBFS; NaN: unknown */
+    bool decays;        /* the response is more than the direct sound, such as that of a room */
 } gc_sweep_channel;
 
-/* Correlates a channel with the sweep and fills crest, lag, held, clipped and peak. @return MEMORY, CANCELLED */
+/* Correlates a channel with the sweep and fills crest, lag, held, clipped, peak and level. @return MEMORY, CANCELLED */
 gpuconv_status gc_sweep_find(const float *channel, int64_t frames, const gpuconv_ir *sweep, gc_sweep_channel *found,
                              gpuconv_error *error);
 
+typedef struct gc_sweep_division {
+    int64_t start;                   /* frame of the recording that is time zero of the response */
+    int64_t frames;                  /* of the response */
+    const gc_microphone *microphone; /* of every channel: their responses are divided out */
+    gc_distortion *distortion;       /* gets that of every channel; NULL: it is not measured */
+} gc_sweep_division;
+
 /* Divides the spectrum of every channel by that of the sweep. Harmonic distortion of the loudspeaker appears before
  * time zero and is removed.
- * @param start frame of the recording that is time zero of the response
  * @param out one array of `frames` samples a channel
- * @param found of every channel; its inr is filled
- * @return MEMORY, CANCELLED */
-gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, int64_t start, int64_t frames,
+ * @param found of every channel; its inr, decays and sensitivity are filled
+ * @return MEMORY, CANCELLED; UNSUPPORTED (the distortion of a sweep that is not exponential) */
+gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_division *division,
                                float *const *out, gc_sweep_channel *found, gpuconv_error *error);
+
+/* A recording of a sweep. */
+typedef struct gc_sweep_job {
+    const char *recording, *sweep, *response; /* files; the last is written */
+    double seconds;                           /* of response; 0: see gc_sweep_read */
+    gc_microphone_files microphones;
+    bool distortion; /* measure it */
+} gc_sweep_job;
 
 /* Results for a recording. */
 typedef struct gc_sweep_found {
     double delay;              /* seconds until the direct sound */
     int channels;              /* of the recording */
     gc_sweep_channel *channel; /* freed by the caller */
+    gc_distortion *distortion; /* of every channel; NULL: not measured; freed by the caller */
 } gc_sweep_found;
 
-/* Divides a recording by the sweep that was played and writes the response as floats.
- * @param seconds of response; 0: the length of the recording less that of the sounding sweep, at least a second
- * @return ARGUMENT (different rates), FORMAT (no channel contains the sweep, or the files are swapped), FILE, MEMORY */
-gpuconv_status gc_sweep_read(const char *recording, const char *sweep, double seconds, const char *response,
-                             gc_sweep_found *found, gpuconv_error *error);
+/* Divides a recording by the sweep that was played and writes the response as floats. Without `seconds` the response
+ * has the length of the recording less that of the sounding sweep, at least a second.
+ * @return ARGUMENT (different rates), FORMAT (no channel contains the sweep, or the files are swapped), FILE, MEMORY;
+ *         any status of gc_microphones_new; UNSUPPORTED as gc_sweep_divide */
+gpuconv_status gc_sweep_read(const gc_sweep_job *job, gc_sweep_found *found, gpuconv_error *error);
 
 #endif

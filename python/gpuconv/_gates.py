@@ -1,0 +1,156 @@
+"""Convolution of tensors with gates and a skip, y = post (h * (pre x) + skip x), as custom operators of PyTorch.
+
+The three operators are the convolution and its adjoints. Each is linear in each of its tensors, and each one's gradients are
+the others, so that all can be differentiated any number of times.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+
+from . import _host
+from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch
+from ._cuda import run
+from ._libraries import check_frames
+from ._modes import Mode, window
+from ._tensors import check, host
+from ._torch import NAMESPACE, _as, _fake, _fake_response, _sum_to, _threads
+
+Gate = Optional[Tensor]
+
+
+def _full(gate: Gate, batch: Tuple[int, ...], frames: Optional[int], dtype: torch.dtype) -> Gate:
+    """Returns a gate of every row, contiguous."""
+    if gate is None:
+        return None
+    return gate.to(dtype).expand(batch + (() if frames is None else (frames,))).contiguous().resolve_neg()
+
+
+def _compute(operation: int, a: Tensor, b: Tensor, gates: Tuple[Gate, Gate, Gate], offset: int, lengths: Tuple[int, int, int],
+             target: Tuple[int, ...] = ()) -> Tensor:
+    """Runs an operation. lengths: frames of the signal, of the output, and of the result."""
+    batch = broadcast_batch(tuple(a.shape), tuple(b.shape))
+    pre, post = (_full(gate, batch, frames, a.dtype) for gate, frames in zip(gates[:2], lengths))
+    skip = _full(gates[2], batch, None, torch.float32)
+    if a.is_cuda:
+        a = a if a.shape[:-1] == batch else a.expand(batch + a.shape[-1:])
+        made: Tensor = run("torch", operation, a, b, offset, lengths[2], target, None, 0, False, (pre, post, skip))
+        return made
+    full = (gate if gate is None else host(gate) for gate in (pre, post, skip))
+    return _as(_host.compute(operation, host(a), host(b), offset, lengths[2], _threads(), target, 0, False, tuple(full)), a, b)
+
+
+def _convolve(x: Tensor, h: Tensor, pre: Gate, post: Gate, skip: Gate, offset: int, frames: int) -> Tensor:
+    return _compute(CONVOLVE, x, h, (pre, post, skip), offset, (x.shape[-1], frames, frames))
+
+
+def _signal(g: Tensor, h: Tensor, pre: Gate, post: Gate, skip: Gate, offset: int, frames: int) -> Tensor:
+    """gx = pre (h correlated with post g) + skip post g."""
+    return _compute(GRADIENT_SIGNAL, g, h, (pre, post, skip), offset, (frames, g.shape[-1], frames))
+
+
+def _response(g: Tensor, x: Tensor, pre: Gate, post: Gate, offset: int, taps: int, batch: Sequence[int]) -> Tensor:
+    """gh = pre x correlated with post g, summed over the rows that share a response."""
+    made = _compute(GRADIENT_RESPONSE, g, x, (pre, post, None), offset, (x.shape[-1], g.shape[-1], taps), tuple(batch))
+    return _sum_to(made, batch)
+
+
+def _to(made: Tensor, like: Tensor) -> Tensor:
+    """Sums over the dimensions that broadcasting has added to the shape of `like`."""
+    return (made if made.shape == like.shape else made.sum_to_size(like.shape)).to(like.dtype)
+
+
+def _skipped(g: Tensor, x: Tensor, post: Gate, skip: Tensor) -> Tensor:
+    """Returns the gradient by the skip."""
+    frames = min(g.shape[-1], x.shape[-1])
+    product = (g if post is None else post * g)[..., :frames] * x[..., :frames]
+    return _to(product.sum(-1, dtype=torch.float32), skip)
+
+
+def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
+    ctx.count = 4 if len(inputs[6:]) and isinstance(inputs[6], (list, tuple)) else 5
+    ctx.save_for_backward(*inputs[: ctx.count])
+    ctx.offset = inputs[ctx.count]
+
+
+def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
+    x, h, pre, post, skip = ctx.saved_tensors
+    need, offset, nx, ny = ctx.needs_input_grad, ctx.offset, x.shape[-1], g.shape[-1]
+    gx = _to(_op.gated_signal(g, h, pre, post, skip, offset, nx), x) if need[0] else None
+    gh = _op.gated_response(g, x, pre, post, offset, h.shape[-1], h.shape[:-1]).to(h.dtype) if need[1] else None
+    gpre = _to(_op.gated_signal(g, h, x, post, None, offset, nx), pre) if need[2] else None
+    gpost = _to(_op.gated_convolve(x, h, pre, g, skip, offset, ny), post) if need[3] else None
+    gskip = _skipped(g, x, post, skip) if need[4] else None
+    return gx, gh, gpre, gpost, gskip, None, None
+
+
+def _signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ...]:
+    g, h, pre, post, skip = ctx.saved_tensors
+    need, offset, nx, ny = ctx.needs_input_grad, ctx.offset, u.shape[-1], g.shape[-1]
+    gg = _to(_op.gated_convolve(u, h, pre, post, skip, offset, ny), g) if need[0] else None
+    gh = _op.gated_response(g, u, pre, post, offset, h.shape[-1], h.shape[:-1]).to(h.dtype) if need[1] else None
+    gpre = _to(_op.gated_signal(g, h, u, post, None, offset, nx), pre) if need[2] else None
+    gpost = _to(_op.gated_convolve(u, h, pre, g, skip, offset, ny), post) if need[3] else None
+    gskip = _skipped(g, u, post, skip) if need[4] else None
+    return gg, gh, gpre, gpost, gskip, None, None
+
+
+def _response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
+    g, x, pre, post = ctx.saved_tensors
+    need, offset, nx, ny = ctx.needs_input_grad, ctx.offset, x.shape[-1], g.shape[-1]
+    gg = _to(_op.gated_convolve(x, v, pre, post, None, offset, ny), g) if need[0] else None
+    gx = _to(_op.gated_signal(g, v, pre, post, None, offset, nx), x) if need[1] else None
+    gpre = _to(_op.gated_signal(g, v, x, post, None, offset, nx), pre) if need[2] else None
+    gpost = _to(_op.gated_convolve(x, v, pre, g, None, offset, ny), post) if need[3] else None
+    return gg, gx, gpre, gpost, None, None, None
+
+
+def _register() -> Any:
+    """Defines gpuconv::gated_convolve, gpuconv::gated_signal and gpuconv::gated_response."""
+    gated = "(Tensor {0}, Tensor {1}, Tensor? pre, Tensor? post, Tensor? skip, SymInt offset, SymInt frames) -> Tensor"
+    summed = "(Tensor g, Tensor x, Tensor? pre, Tensor? post, SymInt offset, SymInt taps, SymInt[] batch) -> Tensor"
+    schemas = {
+        "gated_convolve": (gated.format("x", "h"), _convolve, _convolve_backward),
+        "gated_signal": (gated.format("g", "h"), _signal, _signal_backward),
+        "gated_response": (summed, _response, _response_backward),
+    }
+    for name, (schema, call, backward) in schemas.items():
+        full = f"{NAMESPACE}::{name}"
+        torch.library.define(full, schema, tags=(torch.Tag.pt2_compliant_tag,))
+        torch.library.impl(full, ("cpu", "cuda"), call)
+        if name == "gated_response":
+            torch.library.register_fake(full, lambda g, x, pre, post, offset, taps, batch: _fake_response(g, x, offset, taps, batch))
+        else:
+            torch.library.register_fake(full, lambda x, h, pre, post, skip, offset, frames: _fake(x, h, offset, frames))
+        torch.library.register_autograd(full, backward, setup_context=_setup)
+    return torch.ops.gpuconv
+
+
+_op = _register()
+
+
+def convolve_gated(x: Tensor, h: Tensor, mode: Mode, delay: int, pre: Gate, post: Gate, skip: Gate) -> Tensor:
+    """Returns post (h * (pre x) + skip x), frames last."""
+    for name, tensor in (("x", x), ("h", h), ("pre", pre), ("post", post), ("skip", skip)):
+        if tensor is None:
+            continue
+        check(name, tensor)
+        if tensor.device != x.device:
+            raise ValueError(f"x is on {x.device} and {name} on {tensor.device}; move one of them")
+    check_frames("x", tuple(x.shape), -1)
+    check_frames("h", tuple(h.shape), -1)
+    batch = broadcast_batch(tuple(x.shape), tuple(h.shape))
+    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    shapes = {"pre": (pre, batch + (x.shape[-1],)), "post": (post, batch + (frames,)), "skip": (skip, batch)}
+    for name, (gate, shape) in shapes.items():
+        try:
+            fits = gate is None or torch.broadcast_shapes(gate.shape, shape) == shape
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(f"{name} has the shape {tuple(gate.shape)}; use one that broadcasts to {shape}")
+    made: Tensor = _op.gated_convolve(x, h, pre, post, skip, offset, frames)
+    return made
