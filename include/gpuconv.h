@@ -604,6 +604,21 @@ GPUCONV_API gpuconv_status gpuconv_sofa_respond(const gpuconv_sofa *set, const d
                                                 gpuconv_error *error);
 
 /**
+ * As gpuconv_sofa_respond, for a head that is turned: in a set of several loudspeakers the nearest one in the room is
+ * chosen, and then the orientation of the head.
+ * @param set          an open set
+ * @param xyz          `count` x 3: directions in the room
+ * @param count        1 or more
+ * @param preparation  of its steps interpolate, by_distance, yaw, pitch and roll are used; NULL: the defaults
+ * @param[out] taps    `count` x receivers x frames, row by row; undefined after a failure
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return as gpuconv_sofa_respond
+ */
+GPUCONV_API gpuconv_status gpuconv_sofa_respond_turned(const gpuconv_sofa *set, const double *xyz, int64_t count,
+                                                       const gpuconv_preparation *preparation, float *taps,
+                                                       gpuconv_error *error);
+
+/**
  * Does what gpuconv_ir_prepare does with the file of an open set, at the rate of the set.
  * @param set          an open set
  * @param preparation  the steps; NULL: none
@@ -643,7 +658,10 @@ GPUCONV_API gpuconv_status gpuconv_path_new(const double *seconds, const double 
 
 /**
  * Reads a path from a text file: a line for each row, SECONDS and AZIMUTH, ELEVATION[, DISTANCE] for each channel (1 m
- * without), divided by commas or blanks. # begins a comment, and a first line of words is a heading.
+ * without), divided by commas or blanks. # begins a comment, and a first line of words is a heading. Or a recording of
+ * OSC as oscdump of liblo prints it: a message ADDRESS AZIMUTH ELEVATION DISTANCE, whose address ends in NUMBER/aed, is
+ * for the channel NUMBER (1 is the first one), and the first message is at 0 s. Azimuths go the short way from one
+ * message to the next; other messages are left out.
  * @param name        the file
  * @param channels    1..1024
  * @param[out] path   the path
@@ -652,8 +670,49 @@ GPUCONV_API gpuconv_status gpuconv_path_new(const double *seconds, const double 
  */
 GPUCONV_API gpuconv_status gpuconv_path_load(const char *name, int channels, gpuconv_path **path, gpuconv_error *error);
 
+/**
+ * Makes the path of sources that stay where they are, before a head that turns.
+ * @param place        a direction, a layout, a text file or "ambisonic", as gpuconv_preparation.direction and .speakers
+ * @param channels     1..1024
+ * @param[out] path    the path
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return ARGUMENT (no such layout), TOPOLOGY (not for so many channels), FILE, FORMAT, MEMORY
+ */
+GPUCONV_API gpuconv_status gpuconv_path_new_still(const char *place, int channels, gpuconv_path **path,
+                                                  gpuconv_error *error);
+
 /** Frees a path. */
 GPUCONV_API void gpuconv_path_free(gpuconv_path *path);
+
+/** How a listener's head is turned at any time. Immutable, may be shared by threads. */
+typedef struct gpuconv_head gpuconv_head;
+
+/**
+ * Makes a head from rows. Yaw, pitch and roll are each linear between two rows; before the first row and after the last
+ * one they stay.
+ * @param seconds     `count` times that rise from 0
+ * @param angles      `count` x 3: yaw (to the left), pitch (up), roll (to the right), up to +-1000000 degrees; the head
+ *                    is turned by the yaw first
+ * @param count       1 or more
+ * @param[out] head   the head; copies of the rows
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), MEMORY
+ */
+GPUCONV_API gpuconv_status gpuconv_head_new(const double *seconds, const double *angles, int64_t count,
+                                            gpuconv_head **head, gpuconv_error *error);
+
+/**
+ * Reads a head from a text file: a line for each row, SECONDS YAW [PITCH [ROLL]], as gpuconv_path_load; or a recording
+ * of OSC whose addresses end in ypr, with three values. Angles go the short way from one message to the next.
+ * @param name        the file
+ * @param[out] head   the head
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return FILE, FORMAT (the message names the line), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_head_load(const char *name, gpuconv_head **head, gpuconv_error *error);
+
+/** Frees a head. */
+GPUCONV_API void gpuconv_head_free(gpuconv_head *head);
 
 /** How sources move. */
 typedef struct gpuconv_motion_config {
@@ -663,6 +722,9 @@ typedef struct gpuconv_motion_config {
     bool by_distance;                /**< the gain is the measured distance divided by that of the path */
     bool doppler; /**< the sound arrives distance / (343 m/s) later, so that its pitch changes with the speed */
     int threads;  /**< 1..1024; 0 (default): one per core */
+    const gpuconv_head *head; /**< the listener's head turns; must outlive the sources. NULL (default): it does not */
+    gpuconv_decode decode;    /**< of ambisonics, as in gpuconv_preparation */
+    bool diffuse_eq;          /**< the same */
 } gpuconv_motion_config;
 
 /** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */
@@ -683,13 +745,14 @@ static inline gpuconv_motion_config gpuconv_motion_config_default(void) {
 typedef struct gpuconv_motion gpuconv_motion;
 
 /**
- * Makes moving sources. Looks at the whole path once, a few microseconds for each interval and channel.
+ * Makes moving sources. The first ones of a set measure the delays of all its responses, in about 0.1 ms each.
  * @param set           an open set; the input and the result have its rate. Must outlive the sources
  * @param path          has the channels of the input. Must outlive the sources
  * @param config        NULL: the defaults
  * @param[out] motion   the sources
  * @param[out] error    the reason of a failure; may be NULL
- * @return ARGUMENT (a value out of its range), UNSUPPORTED (TRIANGLE without libqhull), MEMORY, CANCELLED
+ * @return ARGUMENT (a value out of its range; ambisonics in a room of several loudspeakers), TOPOLOGY (too few
+ *         directions for ambisonics), UNSUPPORTED (TRIANGLE without libqhull), MEMORY, CANCELLED
  */
 GPUCONV_API gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpuconv_path *path,
                                               const gpuconv_motion_config *config, gpuconv_motion **motion,
@@ -713,7 +776,7 @@ GPUCONV_API gpuconv_status gpuconv_motion_feed(gpuconv_motion *motion, const flo
                                                gpuconv_error *error);
 
 /**
- * Gives the next frames of the result, of which about 16384 are computed at a time.
+ * Gives the next frames of the result, of which those of 1 to 64 intervals are computed at a time.
  * @param motion       moving sources
  * @param[out] out     one array with room for `capacity` samples for each receiver of the set
  * @param capacity     0 or more
@@ -722,6 +785,41 @@ GPUCONV_API gpuconv_status gpuconv_motion_feed(gpuconv_motion *motion, const flo
  */
 GPUCONV_API gpuconv_status gpuconv_motion_fetch(gpuconv_motion *motion, float *const *out, int64_t capacity,
                                                 int64_t *frames);
+
+/**
+ * Starts a thread that renders the sources for a sound device, instead of feed and fetch: gpuconv_motion_process gives
+ * the same frames, later by gpuconv_motion_latency. That is two intervals or the longest block if it is longer, one
+ * block, and what lies before time zero in the set.
+ * @param motion      moving sources that were not fed
+ * @param block       frames of the longest block of gpuconv_motion_process, 1..1048576
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (block), STATE (started or fed before), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_motion_start(gpuconv_motion *motion, int block, gpuconv_error *error);
+
+/**
+ * Takes a block and gives one of the same length. Does not wait, lock or allocate: for the callback of a sound device.
+ * Frames that the thread has not rendered in time are silence.
+ * @param motion      started sources
+ * @param in          one array of `frames` samples for each channel of the path
+ * @param[out] out    one array for each receiver of the set; not one of those of the input
+ * @param frames      1..the longest block
+ */
+GPUCONV_API void gpuconv_motion_process(gpuconv_motion *motion, const float *const *in, float *const *out,
+                                        int64_t frames);
+
+/** Moves path and head to a frame, at which the next block of the input then is: of a file that is played from another
+ * place. Does not wait, lock or allocate. */
+GPUCONV_API void gpuconv_motion_seek(gpuconv_motion *motion, int64_t frame);
+
+/** Turns the head from the next interval on, instead of gpuconv_motion_config.head: as a head tracker says. Does not
+ * wait, lock or allocate; any thread may call it.
+ * @param motion  moving sources
+ * @param angles  yaw, pitch and roll in degrees, finite: to the left, up, to the right */
+GPUCONV_API void gpuconv_motion_turn(gpuconv_motion *motion, const double angles[3]);
+
+GPUCONV_API int64_t gpuconv_motion_latency(const gpuconv_motion *motion); /**< frames; 0 if they were not started */
+GPUCONV_API int64_t gpuconv_motion_late(const gpuconv_motion *motion);    /**< frames that were not rendered in time */
 
 /** @} */
 
@@ -1130,8 +1228,12 @@ typedef struct gpuconv_job {
     const volatile int *cancel; /**< non-zero cancels the job; set from any thread; NULL: none */
     const char *path; /**< of a SOFA file: the channels of the input move as in this file of gpuconv_path_load. Of the
                          preparation, interpolate, by_distance and gain may be set. NULL: they do not move */
-    double interval;  /**< with `path`: seconds after which responses are exchanged, up to 1; 0 (default): 0.005 */
+    double interval;  /**< with `path` or `head`: seconds after which responses are exchanged, up to 1; 0 (default):
+                         0.005 */
     bool doppler;     /**< with `path`: as in gpuconv_motion_config */
+    const char *head; /**< of a SOFA file: the listener's head turns as in this file of gpuconv_head_load, before the
+                         channels of `path` or those of the preparation's direction or speakers, of which
+                         interpolate, by_distance, decode, diffuse_eq and gain may be set. NULL: it does not turn */
 } gpuconv_job;
 
 /** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */

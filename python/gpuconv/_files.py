@@ -120,6 +120,7 @@ def convolve_file(
     device: int = -1,
     threads: int = 0,
     path: Optional[Path] = None,
+    head: Optional[Path] = None,
     interval: float = 0.005,
     doppler: bool = False,
     progress: Progress = False,
@@ -132,8 +133,8 @@ def convolve_file(
     None: all. gain: of the result in dB. format, encoding, dither, raw, plot, backend, algorithm, device, threads: as
     the command's options. steps: as in prepare_ir(); ir_layout is "stereo" as in the command: 4 channels are true stereo
     for a mono input too.
-    path, interval, doppler: of a SOFA file: the channels of the input move along the rows of this file, as in
-    SofaSet.move().
+    path, head, interval, doppler: of a SOFA file: the channels of the input move along the rows of a file, and the head
+    turns as in a file, as in SofaSet.move().
     progress: True for a bar of tqdm, or a function of (frames, total). note: receives lines on resampling, clipping, a
     missing GPU; warnings by default.
     Returns the report of `gpuconv --report json` as a dictionary.
@@ -147,7 +148,7 @@ def convolve_file(
         "device": whole("device", device, -1, 1023),
         "threads": whole("threads", threads, 0, 1024, "; 0 stands for all cores"),
     }
-    if path is not None:
+    if path is not None or head is not None:
         options.update(interval=real("interval", interval), doppler=bool(doppler))
     if tail == "auto":
         options["tail_floor"] = -90.0
@@ -158,10 +159,10 @@ def convolve_file(
     show, end = meter(progress, "frames")
     paths = [path_of(*pair) for pair in (("input", input), ("response", response), ("output", output))]
     plotted = None if plot is None else path_of("plot", plot)
-    moved = None if path is None else path_of("path", path)
+    moved = [None if name is None else path_of(what, name) for what, name in (("path", path), ("head", head))]
     layout: "Preparation" = {"ir_layout": "stereo"}  # the command's
     try:
-        report = _core.convolve_file(paths, steps_of({**layout, **steps}), options, [raw, format, encoding, plotted, moved], show, note)
+        report = _core.convolve_file(paths, steps_of({**layout, **steps}), options, [raw, format, encoding, plotted, *moved], show, note)
     finally:
         end()
     made: dict[str, Any] = json.loads(report)

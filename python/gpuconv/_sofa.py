@@ -10,7 +10,7 @@ from . import _core
 from ._host import thread_count
 from ._libraries import on_host
 from ._modes import choose, real, whole
-from ._response import INTERPOLATIONS, PATHS, ImpulseResponse, Path, Preparation, path_of, steps_of
+from ._response import DECODERS, INTERPOLATIONS, PATHS, ImpulseResponse, Path, Preparation, path_of, steps_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,6 +46,19 @@ def _rows_of(path: Any, channels: int) -> Any:
     if directions.shape[2] == 2:
         directions = np.concatenate([directions, np.ones(directions.shape[:2] + (1,))], -1)
     return _core.Path.make(np.ascontiguousarray(seconds), np.ascontiguousarray(directions))
+
+
+def _head_of(head: Any) -> Any:
+    """Returns the head of a file or of a pair (seconds, angles)."""
+    if isinstance(head, PATHS):
+        return _core.Head.load(path_of("head", head))
+    try:
+        seconds, angles = (np.ascontiguousarray(part, np.float64) for part in head)
+    except (TypeError, ValueError):
+        raise TypeError("head: use the name of a file, or a pair (seconds, angles)") from None
+    if angles.ndim != 2 or angles.shape[1] != 3 or seconds.shape != angles.shape[:1]:
+        raise ValueError(f"head: times of shape {seconds.shape} and angles of shape {angles.shape}: use (rows,) and (rows, 3)")
+    return _core.Head.make(seconds, angles)
 
 
 class SofaSet:
@@ -114,30 +127,47 @@ class SofaSet:
         found, degrees = self._set.nearest(tuple(_to_xyz(direction).tolist()))
         return int(found), float(degrees)
 
-    def responses(self, directions: Any, *, interpolate: str = "auto", by_distance: bool = False) -> np.ndarray:
+    def responses(
+        self,
+        directions: Any,
+        *,
+        interpolate: str = "auto",
+        by_distance: bool = False,
+        yaw: float = 0,
+        pitch: float = 0,
+        roll: float = 0,
+    ) -> np.ndarray:
         """Returns the responses of directions, (..., 2) or (..., 3), as an array (..., receivers, frames).
 
         interpolate: "triangle": between the three measured directions around one, delays and the rest apart; "nearest":
             that of the nearest; "auto": triangle.
         by_distance: the gain is the measured distance divided by that of the direction.
+        yaw, pitch, roll: the head is turned, in degrees to the left, up, to the right; in a room of several loudspeakers
+            the direction chooses one of these.
         Each has the first `lead` frames before time zero. For time_varying(), give a direction for each hop.
         """
         at = _to_xyz(directions)
         rows = at.reshape(-1, 3)
         made = np.empty((len(rows) * self.receivers, self.frames), np.float32)
         if len(rows):
-            self._set.respond(rows, choose("interpolate", interpolate, INTERPOLATIONS), bool(by_distance), made)
+            turn: "Preparation" = {"interpolate": interpolate, "by_distance": by_distance, "yaw": yaw, "pitch": pitch, "roll": roll}
+            self._set.respond(rows, steps_of(turn), made)
         return made.reshape(at.shape[:-1] + (self.receivers, self.frames))
 
     def move(
         self,
         x: Any,
-        path: Any,
+        path: Any = None,
         *,
+        head: Any = None,
+        direction: Any = None,
+        layout: Optional[Path] = None,
         interval: float = 0.005,
         interpolate: str = "auto",
         by_distance: bool = False,
         doppler: bool = False,
+        decode: str = "auto",
+        diffuse_eq: bool = False,
         threads: Optional[int] = None,
     ) -> np.ndarray:
         """Moves the channels of x, (channels, frames) or (frames,), at the set's rate; returns (receivers, frames + tail).
@@ -145,18 +175,36 @@ class SofaSet:
         path: a file with a line for each row, SECONDS and AZIMUTH, ELEVATION[, DISTANCE] for each channel; or a pair
             (seconds, directions), (rows,) and (rows, channels, 2) or (rows, channels, 3), for one channel also (rows, 2) or
             (rows, 3). Between two rows azimuth, elevation and distance are linear; azimuths of 0 and 720 make two turns.
+        direction, layout: instead of a path, where the channels stay, as in prepare_ir().
+        head: a file with lines SECONDS YAW [PITCH [ROLL]], or a pair (seconds, angles), (rows,) and (rows, 3): degrees to the
+            left, up, to the right. The directions of the channels are those in the room.
         interval: seconds after which the responses are exchanged. Meanwhile delays go in a straight line, and the rest of
             the responses crosses over.
         interpolate, by_distance: as in responses(). doppler: the sound arrives distance / (343 m/s) later.
-        The same samples as `gpuconv IN SET OUT --path FILE`.
+        decode, diffuse_eq: with layout="ambisonic", as in prepare_ir().
+        The same samples as `gpuconv IN SET OUT --path FILE --head FILE`.
         """
         kept = np.ascontiguousarray(on_host("x", x))
         kept = kept[np.newaxis] if kept.ndim == 1 else kept
         if kept.ndim != 2 or 0 in kept.shape:
             raise ValueError(f"x of shape {kept.shape}: use (channels, frames) or (frames,), with at least one frame")
-        how = (choose("interpolate", interpolate, INTERPOLATIONS), bool(by_distance), bool(doppler), thread_count(threads))
-        rows = _core.Path.load(path_of("path", path), len(kept)) if isinstance(path, PATHS) else _rows_of(path, len(kept))
-        made: np.ndarray = np.asarray(self._set.move(rows, kept, real("interval", interval), how))
+        if [path, direction, layout].count(None) != 2:
+            raise TypeError("use one of path, direction and layout")
+        how = {
+            "interpolate": choose("interpolate", interpolate, INTERPOLATIONS),
+            "by_distance": bool(by_distance),
+            "doppler": bool(doppler),
+            "decode": choose("decode", decode, DECODERS),
+            "diffuse_eq": bool(diffuse_eq),
+            "threads": thread_count(threads),
+        }
+        if path is None:
+            still = steps_of({"direction": direction} if layout is None else {"layout": layout})
+            rows = _core.Path.still(*still.values(), len(kept))
+        else:
+            rows = _core.Path.load(path_of("path", path), len(kept)) if isinstance(path, PATHS) else _rows_of(path, len(kept))
+        turned = None if head is None else _head_of(head)
+        made: np.ndarray = np.asarray(self._set.move(rows, turned, kept, real("interval", interval), how))
         return made
 
     def prepare(self, *, inputs: int, **steps: "Unpack[Preparation]") -> ImpulseResponse:

@@ -124,6 +124,7 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     job.encoding = c_str(formats.at(2));
     job.plot = c_str(formats.at(3));
     job.path = c_str(formats.at(4));
+    job.head = c_str(formats.at(5));
     job.note = on_note;
     job.progress = on_progress;
     job.context = &c;

@@ -41,11 +41,12 @@ std::pair<int, double> nearest(const sofa_set &self, const std::tuple<double, do
 }
 
 // `out`: a row for each direction and receiver.
-void respond(const sofa_set &self, const positions_in &at, int interpolate, bool by_distance,
+void respond(const sofa_set &self, const positions_in &at, const dictionary &steps,
              const nb::ndarray<float, nb::device::cpu, nb::ndim<2>, nb::c_contig> &out) {
+    const preparation p(steps);
     run_interruptible([&](gpuconv_error *error) {
-        return gpuconv_sofa_respond(self.set.get(), at.data(), (int64_t)at.shape(0), (gpuconv_interpolate)interpolate,
-                                    by_distance, out.data(), error);
+        return gpuconv_sofa_respond_turned(self.set.get(), at.data(), (int64_t)at.shape(0), &p.steps, out.data(),
+                                           error);
     });
 }
 
@@ -78,15 +79,44 @@ path_owner make_path(const times_in &seconds, const directions_in &rows) {
     return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
 }
 
+path_owner still_path(const std::string &place, int channels) {
+    gpuconv_path *path = nullptr;
+    run_interruptible(
+        [&](gpuconv_error *error) { return gpuconv_path_new_still(place.c_str(), channels, &path, error); });
+    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
+}
+
+// How a head turns: a file, or rows.
+struct head_owner {
+    std::unique_ptr<gpuconv_head, deleter<gpuconv_head_free>> head;
+};
+
+head_owner load_head(const std::string &name) {
+    gpuconv_head *head = nullptr;
+    run_interruptible([&](gpuconv_error *error) { return gpuconv_head_load(name.c_str(), &head, error); });
+    return {std::unique_ptr<gpuconv_head, deleter<gpuconv_head_free>>(head)};
+}
+
+head_owner make_head(const times_in &seconds, const positions_in &angles) {
+    gpuconv_head *head = nullptr;
+    run_unlocked([&](gpuconv_error *error) {
+        return gpuconv_head_new(seconds.data(), angles.data(), (int64_t)angles.shape(0), &head, error);
+    });
+    return {std::unique_ptr<gpuconv_head, deleter<gpuconv_head_free>>(head)};
+}
+
 // Moves the channels of `x` and returns the whole result.
-planar_out move(const sofa_set &self, const path_owner &path, const planar_in &x, double interval,
-                const std::tuple<int, bool, bool, int> &how) {
+planar_out move(const sofa_set &self, const path_owner &path, const head_owner *head, const planar_in &x,
+                double interval, const dictionary &how) {
     gpuconv_motion_config config = gpuconv_motion_config_default();
     config.interval = interval;
-    config.interpolate = (gpuconv_interpolate)std::get<0>(how);
-    config.by_distance = std::get<1>(how);
-    config.doppler = std::get<2>(how);
-    config.threads = std::get<3>(how);
+    config.interpolate = (gpuconv_interpolate)nb::cast<int>(how["interpolate"]);
+    config.by_distance = nb::cast<bool>(how["by_distance"]);
+    config.doppler = nb::cast<bool>(how["doppler"]);
+    config.decode = (gpuconv_decode)nb::cast<int>(how["decode"]);
+    config.diffuse_eq = nb::cast<bool>(how["diffuse_eq"]);
+    config.threads = nb::cast<int>(how["threads"]);
+    config.head = head ? head->head.get() : nullptr;
     const std::vector<const float *> in = rows_of(x);
     const size_t receivers = (size_t)gpuconv_sofa_receivers(self.set.get());
     std::unique_ptr<gpuconv_motion, deleter<gpuconv_motion_free>> motion;
@@ -127,14 +157,18 @@ planar_out move(const sofa_set &self, const path_owner &path, const planar_in &x
 void bind_sofa(nb::module_ &m) {
     nb::class_<path_owner>(m, "Path", "Where sources are at any time. Immutable.")
         .def_static("load", &load_path, nb::arg("name"), nb::arg("channels"))
-        .def_static("make", &make_path, nb::arg("seconds"), nb::arg("directions"));
+        .def_static("make", &make_path, nb::arg("seconds"), nb::arg("directions"))
+        .def_static("still", &still_path, nb::arg("place"), nb::arg("channels"));
+    nb::class_<head_owner>(m, "Head", "How a head is turned at any time. Immutable.")
+        .def_static("load", &load_head, nb::arg("name"))
+        .def_static("make", &make_head, nb::arg("seconds"), nb::arg("angles"));
     nb::class_<sofa_set>(m, "SofaSet", "An open set of measured responses. Immutable.")
         .def("__init__", &open_set, nb::arg("path"), nb::arg("rate"))
         .def("positions", &positions, nb::arg("out"))
         .def("nearest", &nearest, nb::arg("at"))
-        .def("respond", &respond, nb::arg("at"), nb::arg("interpolate"), nb::arg("by_distance"), nb::arg("out"))
+        .def("respond", &respond, nb::arg("at"), nb::arg("steps"), nb::arg("out"))
         .def("prepare", &prepare, nb::arg("steps"), nb::arg("inputs"))
-        .def("move", &move, nb::arg("path"), nb::arg("x"), nb::arg("interval"), nb::arg("how"))
+        .def("move", &move, nb::arg("path"), nb::arg("head").none(), nb::arg("x"), nb::arg("interval"), nb::arg("how"))
         .def_prop_ro("directions", [](const sofa_set &s) { return gpuconv_sofa_directions(s.set.get()); })
         .def_prop_ro("receivers", [](const sofa_set &s) { return gpuconv_sofa_receivers(s.set.get()); })
         .def_prop_ro("rate", [](const sofa_set &s) { return gpuconv_sofa_rate(s.set.get()); })

@@ -1,4 +1,4 @@
-/* Fuzzes the text files of space: orientations of a head, and directions of loudspeakers. */
+/* Fuzzes the text files of space: orientations of a head, directions of loudspeakers, and paths. */
 #include "fuzz.h"
 #include "gpuconv/play/follow.h"
 #include "libgpuconv/ir/directions.h"
@@ -22,6 +22,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             abort();
     }
     gc_follow_free(follow);
+    gpuconv_path *way;
+    for (int channels = 1; channels <= 3; channels += 2) {
+        status = gpuconv_path_load(path, channels, &way, &error);
+        if (!status == !way || (status && !*error.message))
+            abort();
+        gpuconv_path_free(way);
+    }
     status = gc_directions_of_layout(path, &directions, &error);
     if (!status && (directions.count < 1 || directions.count > GC_MAX_CHANNELS))
         abort();

@@ -18,6 +18,10 @@ holds 'cpu, 8 x 6, 4800 frames' 'matrix products' 'error dB'
 for matrix in 8 x8 8x 0x8 8x1025 8x8x8 axb; do
     refuses 2 "--matrix $matrix: is INPUTSxOUTPUTS" bench rt --matrix $matrix
 done
+runs bench rt --seconds 0.5 --moving "$SOURCE/tests/sofa/head.sofa" --channels 11 --block 128
+holds 'cpu, 11 moving sources, 187 blocks of 128' missed 'error dB'
+refuses 2 "--moving needs" bench rt --moving "$SOURCE/tests/sofa/head.sofa" --matrix 2x2
+refuses 1 "missing.sofa" bench rt --moving missing.sofa
 runs bench rt --help
 holds 'gpuconv bench rt'
 refuses 2 "--channels" bench rt --channels 0

@@ -3,8 +3,9 @@
  * head that turns, and for a bed of loudspeakers. */
 #include "fake_sound.h"
 #include "files.h"
-#include "gpuconv/play/player.h"
+#include "gpuconv/play/player_state.h"
 #include "harness.h"
+#include "libgpuconv/space/motion.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@ static guarded play(gc_player *player, int outputs) {
         for (int c = 0; c < outputs; c++)
             out[c] = heard.channel[c] + at;
         fake_sound.opened.callback(fake_sound.opened.context, NULL, out, BLOCK);
+        if (player->motion)
+            gc_motion_settle(player->motion);
         CHECK(gc_player_follow(player, &error) == GPUCONV_OK, "%s", error.message);
         gc_player_get_view(player, &view);
     }
@@ -215,6 +218,98 @@ static void a_head_turns(void **state) {
     check_turn("ambisonics", 4, NULL, "ambisonic");
 }
 
+/* Plays with a path or a head from files, and compares with the same of a file, from the first sound on. */
+static void check_motion(const char *name, int channels, gc_player_config config) {
+    char input[300], sofa[300];
+    const char *responses[] = {sofa};
+    gpuconv_error error = {0};
+    gpuconv_sofa *set;
+    gpuconv_path *path;
+    gpuconv_head *head = NULL;
+    gpuconv_motion *motion;
+    gc_player *player;
+    snprintf(sofa, sizeof sofa, "%s", files_source("tests/sofa/head.sofa"));
+    snprintf(input, sizeof input, "%s", files_path("moved.wav"));
+    guarded x = write_input(input, channels);
+    config.input = input;
+    config.responses = responses;
+    config.response_count = 1;
+    config.threads = 1;
+    config.backend = GPUCONV_BACKEND_CPU;
+    config.block = BLOCK;
+    config.dry = -HUGE_VAL;
+    CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s: %s", name, error.message);
+    gc_player_view view;
+    gc_player_get_view(player, &view);
+    const int64_t latency = view.latency;
+    guarded heard = play(player, 2);
+    gc_player_free(player);
+    assert_int_equal(gpuconv_sofa_open(sofa, RATE, &set, NULL), GPUCONV_OK);
+    assert_int_equal(config.path ? gpuconv_path_load(config.path, channels, &path, NULL)
+                                 : gpuconv_path_new_still(config.speakers, channels, &path, NULL),
+                     GPUCONV_OK);
+    const char *turns = config.head ? config.head : config.follow;
+    assert_true(!turns || gpuconv_head_load(turns, &head, NULL) == GPUCONV_OK);
+    gpuconv_motion_config moving = gpuconv_motion_config_default();
+    moving.head = head;
+    moving.doppler = config.doppler;
+    moving.decode = config.decode;
+    assert_int_equal(gpuconv_motion_new(set, path, &moving, &motion, NULL), GPUCONV_OK);
+    guarded want = guarded_new(2, x.frames + gpuconv_motion_tail(motion));
+    int64_t got;
+    assert_int_equal(gpuconv_motion_feed(motion, (const float *const *)x.channel, x.frames, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_motion_feed(motion, NULL, 0, NULL), GPUCONV_OK);
+    assert_int_equal(gpuconv_motion_fetch(motion, want.channel, want.frames, &got), GPUCONV_OK);
+    for (int c = 0; c < 2; c++)
+        CHECK(memcmp(heard.channel[c] + latency + SILENCE, want.channel[c] + SILENCE,
+                     (size_t)(want.frames - SILENCE) * sizeof(float)) == 0,
+              "%s: other samples than of a file", name);
+    gpuconv_motion_free(motion);
+    gpuconv_path_free(path);
+    gpuconv_head_free(head);
+    gpuconv_sofa_free(set);
+    guarded_free(&heard);
+    guarded_free(&want);
+    guarded_free(&x);
+}
+
+static void paths_and_heads_give_the_samples_of_a_file(void **state) {
+    (void)state;
+    if (!sofa_is_read())
+        skip();
+    char path[300], head[300], rest[300];
+    snprintf(path, sizeof path, "%s", files_path("path.csv"));
+    snprintf(rest, sizeof rest, "%s", files_path("rest.csv"));
+    snprintf(head, sizeof head, "%s", files_path("head.csv"));
+    FILE *f = fopen(rest, "w");
+    assert_true(f && fputs("0 40 -10\n", f) >= 0 && fclose(f) == 0);
+    f = fopen(path, "w");
+    FILE *g = fopen(head, "w");
+    assert_true(f && g && fputs("0 0 0 1\n0.6 300 20 4\n", f) >= 0 && fputs("0 0\n0.7 100 20 5\n", g) >= 0);
+    assert_true(fclose(f) == 0 && fclose(g) == 0);
+    check_motion("a path", 1, (gc_player_config){.path = path, .head = head, .doppler = true});
+    check_motion("a path and a tracker", 1, (gc_player_config){.path = path, .follow = rest});
+    check_motion("a bed", 6, (gc_player_config){.speakers = "5.1", .head = head});
+    check_motion("ambisonics", 4,
+                 (gc_player_config){.speakers = "ambisonic", .head = head, .decode = GPUCONV_DECODE_ALIGNED});
+    gc_player *player;
+    gpuconv_error error = {0};
+    char input[300], sofa[300];
+    const char *responses[] = {sofa};
+    snprintf(sofa, sizeof sofa, "%s", files_source("tests/sofa/head.sofa"));
+    snprintf(input, sizeof input, "%s", files_path("moved.wav"));
+    const gc_player_config wrong[] = {
+        {.head = head}, {.path = path, .speakers = "mono"}, {.path = path, .follow = head, .head = head}};
+    for (int i = 0; i < COUNT(wrong); i++) {
+        gc_player_config config = wrong[i];
+        config.input = input;
+        config.responses = responses;
+        config.response_count = 1;
+        assert_int_equal(gc_player_new(&config, &player, &error), GPUCONV_ERROR_ARGUMENT);
+        assert_null(player);
+    }
+}
+
 /* A recording replaces no file that is played, whatever its name. */
 static void a_recording_replaces_no_file_that_is_read(void **state) {
     (void)state;
@@ -247,6 +342,7 @@ int main(void) {
         cmocka_unit_test(one_channel_through_every_layout),
         cmocka_unit_test(a_layout_that_is_asked_for_is_kept),
         cmocka_unit_test(a_head_turns),
+        cmocka_unit_test(paths_and_heads_give_the_samples_of_a_file),
         cmocka_unit_test(a_recording_replaces_no_file_that_is_read),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);

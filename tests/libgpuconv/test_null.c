@@ -18,6 +18,7 @@ static struct {
     gpuconv_report *report, *made_report;
     gpuconv_sofa *sofa, *made_sofa;
     gpuconv_path *path, *made_path;
+    gpuconv_head *made_head;
     gpuconv_motion *motion, *made_motion;
     gpuconv_motion_config motion_config;
     double xyz[3];
@@ -55,7 +56,7 @@ static int null; /* the number of the pointer that is NULL */
     static void call_##name(void) {                                                                                    \
         CHECK((__VA_ARGS__) == GPUCONV_ERROR_ARGUMENT, "pointer %d", null / 2);                                        \
         CHECK(!o.made && !o.made_plan && !o.made_engine && !o.made_realtime && !o.made_sofa && !o.made_path &&         \
-                  !o.made_motion,                                                                                      \
+                  !o.made_motion && !o.made_head,                                                                      \
               "an object is made");                                                                                    \
         CHECK(!o.made_arrays && !o.made_responses && !o.made_streamer, "an object of arrays is made");                 \
     }
@@ -116,6 +117,8 @@ static int null; /* the number of the pointer that is NULL */
     NEUTRAL(gpuconv_sofa_position, 2, DONE(gpuconv_sofa_position(P(0, o.sofa), 0, P(1, o.xyz))))                       \
     NEUTRAL(gpuconv_sofa_nearest, 3,                                                                                   \
             gpuconv_sofa_nearest(P(0, o.sofa), P(1, o.xyz), P(2, &o.number)) == 0 || null / 2 == 2)                    \
+    REFUSED(gpuconv_sofa_respond_turned, 3,                                                                            \
+            gpuconv_sofa_respond_turned(P(0, o.sofa), P(1, o.xyz), 1, NULL, P(2, o.samples), E))                       \
     REFUSED(gpuconv_sofa_respond, 3,                                                                                   \
             gpuconv_sofa_respond(P(0, o.sofa), P(1, o.xyz), 1, GPUCONV_INTERPOLATE_AUTO, false, P(2, o.samples), E))   \
     REFUSED(gpuconv_sofa_prepare, 2, gpuconv_sofa_prepare(P(0, o.sofa), &o.preparation, 1, MADE, E))                   \
@@ -129,6 +132,16 @@ static int null; /* the number of the pointer that is NULL */
     NEUTRAL(gpuconv_motion_tail, 1, gpuconv_motion_tail(NULL) == 0)                                                    \
     REFUSED(gpuconv_motion_feed, 2, gpuconv_motion_feed(P(0, o.motion), P(1, o.taps), 64, E))                          \
     REFUSED(gpuconv_motion_fetch, 3, gpuconv_motion_fetch(P(0, o.motion), P(1, o.planes), 64, P(2, &o.produced)))      \
+    REFUSED(gpuconv_path_new_still, 2, gpuconv_path_new_still(P(0, "0,0"), 1, P(1, &o.made_path), E))                  \
+    REFUSED(gpuconv_head_new, 3, gpuconv_head_new(P(0, o.xyz), P(1, o.xyz), 1, P(2, &o.made_head), E))                 \
+    REFUSED(gpuconv_head_load, 2, gpuconv_head_load(P(0, "missing.csv"), P(1, &o.made_head), E))                       \
+    NEUTRAL(gpuconv_head_free, 1, DONE(gpuconv_head_free(NULL)))                                                       \
+    REFUSED(gpuconv_motion_start, 1, gpuconv_motion_start(P(0, o.motion), 64, E))                                      \
+    NEUTRAL(gpuconv_motion_process, 3, DONE(gpuconv_motion_process(P(0, o.motion), P(1, o.taps), P(2, o.planes), 64))) \
+    NEUTRAL(gpuconv_motion_seek, 1, DONE(gpuconv_motion_seek(NULL, 64)))                                               \
+    NEUTRAL(gpuconv_motion_turn, 2, DONE(gpuconv_motion_turn(P(0, o.motion), P(1, o.xyz))))                            \
+    NEUTRAL(gpuconv_motion_latency, 1, gpuconv_motion_latency(NULL) == 0)                                              \
+    NEUTRAL(gpuconv_motion_late, 1, gpuconv_motion_late(NULL) == 0)                                                    \
     REFUSED(gpuconv_ir_prepare, 2, gpuconv_ir_prepare(P(0, "missing.wav"), &o.preparation, 1, 48000, MADE, E))         \
     NEUTRAL(gpuconv_config_init, 1, DONE(gpuconv_config_init(NULL, sizeof o.config)))                                  \
     NEUTRAL(gpuconv_backend_name, 1, *gpuconv_backend_name(GPUCONV_BACKEND_CPU))                                       \

@@ -126,6 +126,38 @@ def test_channels_move_apart():
     assert_close(both[:, :9600], alone[0][:, :9600].astype(np.float64) + alone[1][:, :9600], -60)
 
 
+@pytest.mark.parametrize("channels, place", [(1, {"direction": (30, 10, 1.5)}), (6, {"layout": "5.1"}), (4, {"layout": "ambisonic"})])
+def test_a_head_turns_as_in_the_command(tmp_path, command, channels, place):
+    x = np.sin(np.arange(20000) * np.linspace(0.02, 0.3, channels)[:, np.newaxis]).astype(np.float32)
+    gpuconv.write(tmp_path / "x.wav", x, 44100)
+    rows = ([0, 0.4], [(0, 0, 0), (120, 10, -5)])
+    (tmp_path / "head.csv").write_text("time,yaw,pitch,roll\n0,0\n0.4,120,10,-5\n")
+    words = [f"--{name}={','.join(map(str, value)) if isinstance(value, tuple) else value}" for name, value in place.items()]
+    subprocess.run([command, "x.wav", HEAD, "theirs.wav", "--head=head.csv", *words, "--encoding=float"], cwd=tmp_path, check=True, capture_output=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gpuconv.convolve_file(tmp_path / "x.wav", HEAD, tmp_path / "mine.wav", head=tmp_path / "head.csv", encoding="float", **place)
+    theirs = gpuconv.read(tmp_path / "theirs.wav").samples
+    assert np.array_equal(gpuconv.read(tmp_path / "mine.wav").samples, theirs)
+    head = gpuconv.SofaSet(HEAD, 44100)
+    for turns in (rows, tmp_path / "head.csv"):
+        assert np.array_equal(head.move(x, head=turns, **place), theirs)
+    assert not np.array_equal(head.move(x, **place), theirs)
+
+
+@pytest.mark.parametrize("keywords, error, says", [
+    ({}, TypeError, "one of path, direction and layout"),
+    ({"direction": (0, 0), "layout": "mono"}, TypeError, "one of path"),
+    ({"direction": (0, 0), "head": 3}, TypeError, "head: use the name"),
+    ({"direction": (0, 0), "head": ([0], [(0, 0)])}, ValueError, "head: times of shape"),
+    ({"direction": (0, 0), "head": ([1, 0], [(0, 0, 0)] * 2)}, ValueError, "row 2 of the head"),
+    ({"layout": "5.1"}, ValueError, "6 directions for 1 channel"),
+])
+def test_what_is_no_head_is_refused(keywords, error, says):
+    with pytest.raises(error, match=says):
+        gpuconv.SofaSet(HEAD).move(np.ones(100, np.float32), **keywords)
+
+
 @pytest.mark.parametrize("path, error, says", [
     (([0], [(0, 0, 0)]), ValueError, "row 1 of the path"),
     (([0, 1], [(0, 0)]), ValueError, "do not fit 1 channel"),

@@ -2,6 +2,8 @@
  * output block is verified. */
 #include "realtime.h"
 
+#include "realtime_motion.h"
+
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
@@ -31,9 +33,10 @@ typedef struct session {
     gpuconv_realtime *realtime;
     const gc_bank_backend *backend; /* NULL: on the CPU, by `realtime` */
     gc_bank *bank;
-    float *pool, *envelope; /* noise for responses and inputs; decay of the responses */
-    float *in, *cpu_out;    /* PERIODS x channels x block; channels x block, output of the CPU */
-    const float *out;       /* channels x block: output of the last block */
+    gc_bench_motion *motion; /* sources that move; NULL: none */
+    float *pool, *envelope;  /* noise for responses and inputs; decay of the responses */
+    float *in, *cpu_out;     /* PERIODS x channels x block; channels x block, output of the CPU */
+    const float *out;        /* channels x block: output of the last block */
     const float **in_row;
     float **out_row;
     double *block_seconds; /* processing time by block */
@@ -44,6 +47,8 @@ typedef struct session {
 } session;
 
 static int output_count(const session *s) {
+    if (s->motion)
+        return gc_bench_motion_receivers(s->motion);
     return s->what->outputs ? s->what->outputs : s->channels;
 }
 
@@ -62,6 +67,8 @@ static bool on_gpu(const session *s) {
 static const char *plan_of(const session *s) {
     if (s->backend)
         return s->backend->plan(s->bank);
+    if (s->motion)
+        return "moving sources";
     return gpuconv_realtime_plan(s->realtime);
 }
 
@@ -88,6 +95,7 @@ static void session_free(session *s) {
         s->backend->free(s->bank);
     }
     gpuconv_realtime_free(s->realtime);
+    gc_bench_motion_free(s->motion);
     free(s->pool);
     free(s->envelope);
     free(s->in);
@@ -130,6 +138,23 @@ static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
     if (!status)
         status = gpuconv_realtime_new(ir, &config, &s->realtime, error);
     gpuconv_ir_free(ir);
+    return status;
+}
+
+/* Creates the moving sources and their buffers. */
+static gpuconv_status session_new_motion(session *s, gpuconv_error *error) {
+    const gc_bench_realtime_case *w = s->what;
+    gpuconv_status status = gc_bench_motion_new(w, s->channels, &s->motion, error);
+    const int outputs = status ? 1 : output_count(s);
+    s->cpu_out = gc_calloc((int64_t)outputs * w->block, sizeof *s->cpu_out);
+    s->in = gc_calloc((int64_t)PERIODS * s->channels * w->block, sizeof *s->in);
+    s->in_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
+    s->out_row = gc_calloc(outputs, (int64_t)sizeof(float *));
+    if (!s->cpu_out || !s->in || !s->in_row || !s->out_row)
+        return status ? status : gc_fail_memory(error, "the benchmark");
+    for (int o = 0; o < outputs; o++)
+        s->out_row[o] = s->cpu_out + (int64_t)o * w->block;
+    s->out = s->cpu_out;
     return status;
 }
 
@@ -183,7 +208,9 @@ static gpuconv_status session_new(session *s, gpuconv_error *error) {
         s->pool[i] = gc_random_float(&state);
     for (int64_t k = 0; k < w->taps; k++)
         s->envelope[k] = (float)exp(-6.9 * (double)k / (double)w->taps);
-    gpuconv_status status = w->backend == GPUCONV_BACKEND_CUDA ? session_new_gpu(s, error) : session_new_cpu(s, error);
+    gpuconv_status status = w->moving                            ? session_new_motion(s, error)
+                            : w->backend == GPUCONV_BACKEND_CUDA ? session_new_gpu(s, error)
+                                                                 : session_new_cpu(s, error);
     for (int64_t i = 0; !status && i < (int64_t)PERIODS * s->channels * w->block; i++)
         s->in[i] = s->pool[(i * 7 + i / w->block * 331) & (POOL - 1)];
     return status;
@@ -217,15 +244,23 @@ static bool wait_for_block(double start, double period, int64_t k) {
     return !gc_cancelled();
 }
 
+/* Fills the rows of input block k. */
+static void find_rows(void *context, int64_t k, const float **rows) {
+    const session *s = context;
+    for (int c = 0; c < s->channels; c++)
+        rows[c] = s->in + (k % PERIODS * s->channels + c) * s->what->block;
+}
+
 /* Convolves block k from host memory to host memory. */
 static gpuconv_status process_block(session *s, int64_t k, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
-    const float *in = s->in + k % PERIODS * s->channels * w->block;
     if (s->backend)
-        return s->backend->process(s->bank, in, &s->out, error);
-    for (int c = 0; c < s->channels; c++)
-        s->in_row[c] = in + (int64_t)c * w->block;
-    gpuconv_realtime_process(s->realtime, s->in_row, s->out_row, w->block);
+        return s->backend->process(s->bank, s->in + k % PERIODS * s->channels * w->block, &s->out, error);
+    find_rows(s, k, s->in_row);
+    if (s->motion)
+        gc_bench_motion_process(s->motion, s->in_row, s->out_row);
+    else
+        gpuconv_realtime_process(s->realtime, s->in_row, s->out_row, w->block);
     return GPUCONV_OK;
 }
 
@@ -251,11 +286,15 @@ static gpuconv_status run_blocks(session *s, gpuconv_error *error) {
     }
     s->wall = gc_now() - start;
     s->cpu = gc_os_processor_seconds() - before;
+    if (s->motion)
+        return gc_bench_motion_compare(s->motion, s->blocks, find_rows, s, s->out, &s->error, error);
     s->error = output_error(s);
     return GPUCONV_OK;
 }
 
 static int64_t late_blocks(const session *s) {
+    if (s->motion)
+        return gc_bench_motion_missed(s->motion);
     return on_gpu(s) ? 0 : gpuconv_realtime_late_blocks(s->realtime);
 }
 
@@ -279,10 +318,14 @@ static void report_run(const gc_bench *b, const session *s, bool in_time) {
                        s->error,
                        in_time};
     char matrix[32] = "";
-    if (w->outputs)
+    if (s->motion)
+        (void)gc_format(label, sizeof label, "cpu, %d moving sources, %lld blocks of %d at %.0f Hz", s->channels,
+                        (long long)s->blocks, w->block, w->rate);
+    else if (w->outputs)
         (void)snprintf(matrix, sizeof matrix, " %d x %d,", s->channels, w->outputs);
-    (void)gc_format(label, sizeof label, "%s,%s %lld frames of response, blocks of %d at %.0f Hz",
-                    on_gpu(s) ? "cuda" : "cpu", matrix, (long long)w->taps, w->block, w->rate);
+    if (!s->motion)
+        (void)gc_format(label, sizeof label, "%s,%s %lld frames of response, blocks of %d at %.0f Hz",
+                        on_gpu(s) ? "cuda" : "cpu", matrix, (long long)w->taps, w->block, w->rate);
     gc_report_named_row(b->report, "real time", label, 11, names, values);
 }
 

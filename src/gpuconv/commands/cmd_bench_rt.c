@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 typedef struct options {
-    char *plot, *report, *backend, *matrix;
+    char *plot, *report, *backend, *matrix, *moving;
     double length, rate, seconds;
     int channels, block, threads, search, device;
 } options;
@@ -47,6 +47,8 @@ static int run(const options *o) {
             GC_EXIT_USAGE,
             "--matrix %.40s: is INPUTSxOUTPUTS, each 1 to %d, without --backend=both and --search; try --help",
             o->matrix, GC_MAX_CHANNELS);
+    if (o->moving && (backend || o->matrix || o->channels > GC_MAX_CHANNELS))
+        return gc_print_error(GC_EXIT_USAGE, "--moving needs --backend=cpu and no --matrix; try --help");
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
@@ -56,6 +58,7 @@ static int run(const options *o) {
                                         .device = o->device,
                                         .channels = inputs,
                                         .outputs = outputs,
+                                        .moving = o->moving,
                                         .taps = (int64_t)(o->length * o->rate),
                                         .block = o->block,
                                         .rate = o->rate,
@@ -87,6 +90,9 @@ static struct poptOption table[] = {
      "channels, each with its own response (default: 2)", "COUNT"},
     {"matrix", '\0', POPT_ARG_STRING, &given.matrix, 0,
      "instead of --channels: a response from every input to every output, such as 64x64", "INxOUT"},
+    {"moving", '\0', POPT_ARG_STRING, &given.moving, 0,
+     "the channels are sources that move in circles before the responses of SET, a SOFA file, rendered by --threads",
+     "SET"},
     {"length", '\0', POPT_ARG_DOUBLE, &given.length, GC_RANGE_RT_LENGTH,
      "length of the response in seconds (default: 2)", "SECONDS"},
     {"block", '\0', POPT_ARG_INT, &given.block, GC_RANGE_RT_BLOCK, "frames per block (default: 64)", "FRAMES"},
@@ -94,8 +100,8 @@ static struct poptOption table[] = {
     {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_BENCH_SECONDS, "duration of a run (default: 10)",
      "SECONDS"},
     {"search", '\0', POPT_ARG_NONE, &given.search, 0, "double the channels until blocks miss their deadline", NULL},
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1)",
-     "COUNT"},
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS,
+     "CPU threads for the tail (default: 1), or for --moving (default: one per core)", "COUNT"},
     {"plot", '\0', POPT_ARG_STRING, &given.plot, 0,
      "draw the times of the blocks, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
     {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the figures as text or JSON (default: text)",

@@ -20,7 +20,7 @@
 static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf";
 
 typedef struct options {
-    char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *html, *dither, *path;
+    char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *html, *dither, *path, *head;
     int device, threads, quiet, compare, no_clobber, force, doppler;
     double gain, interval;
     gc_response_options response;
@@ -130,12 +130,13 @@ static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparati
     job->context = o;
     job->preparation = preparation;
     job->path = o->path;
+    job->head = o->head;
     job->interval = o->interval;
     job->doppler = o->doppler;
-    if (!o->path && (o->doppler || o->interval != 0))
-        return gc_print_error(GC_EXIT_USAGE, "--doppler and --interval need --path; try --help");
-    if (o->path && (o->html || o->plot || o->compare))
-        return gc_print_error(GC_EXIT_USAGE, "--path excludes --html, --plot and --compare; try --help");
+    if (!o->path && (o->doppler || (o->interval != 0 && !o->head)))
+        return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
+    if ((o->path || o->head) && (o->html || o->plot || o->compare))
+        return gc_print_error(GC_EXIT_USAGE, "--path and --head exclude --html, --plot and --compare; try --help");
     return gc_response_options_apply(&o->response, preparation);
 }
 
@@ -213,7 +214,7 @@ static int run(options *o, const char *in, const char *response, const char *out
         return status;
     }
     status = piped || o->force ? GC_EXIT_DONE
-                               : gc_check_overwrite(&(gc_overwrite){in, response, out, o->path, &preparation,
+                               : gc_check_overwrite(&(gc_overwrite){in, response, out, o->path, o->head, &preparation,
                                                                     o->raw != NULL, o->no_clobber});
     if (status) {
         gpuconv_report_free(report);
@@ -286,10 +287,14 @@ static struct poptOption table[] = {
      "DB"},
     {"path", '\0', POPT_ARG_STRING, &given.path, 0,
      "of a SOFA file: move the channels of IN along FILE, a table with a line SECONDS, and AZIMUTH, ELEVATION[, DISTANCE] "
-     "for each channel",
+     "for each channel, or messages /NUMBER/aed as oscdump prints them",
+     "FILE"},
+    {"head", '\0', POPT_ARG_STRING, &given.head, 0,
+     "of a SOFA file: turn the head as in FILE, a table with lines SECONDS YAW [PITCH [ROLL]], or messages /ypr as oscdump "
+     "prints them; with --path, --direction or --layout",
      "FILE"},
     {"interval", '\0', POPT_ARG_DOUBLE, &given.interval, GC_RANGE_INTERVAL,
-     "exchange the responses of moving channels every SECONDS (default: 0.005)", "SECONDS"},
+     "exchange the responses of moving channels and heads every SECONDS (default: 0.005)", "SECONDS"},
     {"doppler", '\0', POPT_ARG_NONE, &given.doppler, 0,
      "delay the sound of moving channels by its way, so that the pitch changes with the speed", NULL},
     GC_RESPONSE_TABLE(given.response){"format", 'f', POPT_ARG_STRING, &given.format, 0,

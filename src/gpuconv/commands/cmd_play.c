@@ -23,11 +23,11 @@ static const char words_backend[] = "cpu|cuda";
 static const char words_sound[] = "auto|pipewire|portaudio";
 
 typedef struct options {
-    char *output, *source, *record, *direction, *speakers, *interpolate, *follow, *osc;
-    double rate, seek, gain, wet, dry, crossfade, seconds;
+    char *output, *source, *record, *direction, *speakers, *interpolate, *decode, *follow, *path, *head, *osc;
+    double rate, seek, gain, wet, dry, crossfade, seconds, interval;
     char *backend, *sound, *midi, *layout;
-    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index, layout_index,
-        interpolate_index;
+    int block, channels, threads, loop, list, quiet, device, latency, doppler, by_distance, backend_index, sound_index,
+        layout_index, interpolate_index, decode_index;
 } options;
 
 static int list_devices(const options *o) {
@@ -172,7 +172,13 @@ static int play(const options *o, const char *input, const char *const *response
                                .direction = o->direction,
                                .speakers = o->speakers,
                                .interpolate = (gpuconv_interpolate)o->interpolate_index,
+                               .decode = (gpuconv_decode)o->decode_index,
                                .follow = o->follow,
+                               .path = o->path,
+                               .head = o->head,
+                               .interval = o->interval,
+                               .doppler = o->doppler,
+                               .by_distance = o->by_distance,
                                .cancel = gc_catch_signals()};
     gpuconv_status status = gc_player_new(&config, &player, &error);
     if (status)
@@ -209,8 +215,11 @@ static int run(options *o, bool live, const char **paths, int count) {
     o->backend_index = gc_choose("--backend", o->backend, words_backend);
     o->layout_index = o->backend_index < 0 ? -1 : gc_response_layout(o->layout);
     o->interpolate_index = o->layout_index < 0 ? -1 : gc_response_interpolate(o->interpolate);
-    if (o->interpolate_index < 0)
+    o->decode_index = o->interpolate_index < 0 ? -1 : gc_response_decode(o->decode);
+    if (o->decode_index < 0)
         return GC_EXIT_USAGE;
+    if (!o->path && (o->doppler || (o->interval != 0 && !o->head)))
+        return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
     gpuconv_error error = {0};
     if (o->osc && gc_osc_check(o->osc, &error))
         return gc_print_error(GC_EXIT_USAGE, "--osc: %s; try --help", error.message);
@@ -258,6 +267,18 @@ static int live_command(const char **arguments, int count) {
     {"interpolate", '\0', POPT_ARG_STRING, &given.interpolate, 0, \
      "of a SOFA file: take the nearest measured response, or one between the three around a direction (default: triangle)", \
      GC_WORDS_INTERPOLATE}, \
+    {"by-distance", '\0', POPT_ARG_NONE, &given.by_distance, 0, \
+     "of a SOFA file: gain of the measured DISTANCE divided by that of the direction, 1/r", NULL}, \
+    {"decode", '\0', POPT_ARG_STRING, &given.decode, 0, \
+     "of a SOFA file: how ambisonics are decoded, as for files (default: magls)", GC_WORDS_DECODE}, \
+    {"path", '\0', POPT_ARG_STRING, &given.path, 0, \
+     "of a SOFA file: move the channels along FILE, as for files", "FILE"}, \
+    {"head", '\0', POPT_ARG_STRING, &given.head, 0, \
+     "of a SOFA file: turn the head as in FILE, as for files: the same samples", "FILE"}, \
+    {"interval", '\0', POPT_ARG_DOUBLE, &given.interval, GC_RANGE_INTERVAL, \
+     "exchange the responses of --path and --head every SECONDS (default: 0.005)", "SECONDS"}, \
+    {"doppler", '\0', POPT_ARG_NONE, &given.doppler, 0, \
+     "delay the sound of moving channels by its way, so that the pitch changes with the speed", NULL}, \
     {"follow", '\0', POPT_ARG_STRING, &given.follow, 0, \
      "turn the head of a SOFA file: a text file with lines SECONDS YAW [PITCH [ROLL]], or a head tracker that sends OSC " \
      "messages /ypr with three floats to a UDP port, as --osc (default: 9000)", "FILE|osc[:[ADDRESS:]PORT]"}, \
@@ -274,7 +295,7 @@ static int live_command(const char **arguments, int count) {
     {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "number of the CUDA device (default: the largest GPU)", "NUMBER"}, \
     {"latency", '\0', POPT_ARG_INT, &given.latency, GC_RANGE_LATENCY, \
      "latency that may be added to save work in each block (default: 0)", "FRAMES"}, \
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1)", "COUNT"}, \
+    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1), or for --path and --head (default: one per core)", "COUNT"}, \
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL}, \
     GC_OPTIONS_END
 // clang-format on

@@ -29,7 +29,7 @@ static int64_t find_frames(const char *path, double *rate) {
 static bool is_read(const gc_overwrite *o) {
     const gpuconv_preparation *p = o->preparation;
     bool read = gc_ir_reads_file(o->response, o->output) || (p->speakers && gc_is_same_file(p->speakers, o->output)) ||
-                (o->path && gc_is_same_file(o->path, o->output));
+                (o->path && gc_is_same_file(o->path, o->output)) || (o->head && gc_is_same_file(o->head, o->output));
     for (int i = 0; i < p->series_count && !read; i++)
         read = gc_ir_reads_file(p->series[i], o->output);
     return read;

@@ -6,7 +6,7 @@
 
 typedef struct gc_overwrite {
     const char *input, *response, *output; /* the paths IN, IR and OUT */
-    const char *path;                      /* of moving sources; NULL: none */
+    const char *path, *head;               /* of moving sources; NULL: none */
     const gpuconv_preparation *preparation;
     bool input_raw;  /* IN has no header */
     bool no_clobber; /* refuse every existing OUT */

@@ -10,12 +10,17 @@ int gc_response_interpolate(const char *interpolate) {
     return chosen < 0 ? chosen : interpolate ? GPUCONV_INTERPOLATE_NEAREST + chosen : GPUCONV_INTERPOLATE_AUTO;
 }
 
+int gc_response_decode(const char *decode) {
+    const int chosen = gc_choose("--decode", decode ? decode : "magls", GC_WORDS_DECODE);
+    return chosen < 0 ? chosen : GPUCONV_DECODE_LEAST_SQUARES + chosen;
+}
+
 int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation *p) {
     int layout = gc_response_layout(o->layout);
     int align = layout < 0 ? -1 : gc_choose("--align", o->align, GC_WORDS_ALIGN);
     int normalize = align < 0 ? -1 : gc_choose("--normalize", o->normalize, GC_WORDS_NORMALIZE);
     int interpolate = normalize < 0 ? -1 : gc_response_interpolate(o->interpolate);
-    int decode = interpolate < 0 ? -1 : gc_choose("--decode", o->decode ? o->decode : "magls", GC_WORDS_DECODE);
+    int decode = interpolate < 0 ? -1 : gc_response_decode(o->decode);
     if (decode < 0)
         return GC_EXIT_USAGE;
     *p = (gpuconv_preparation){.size = sizeof *p,
@@ -38,7 +43,7 @@ int gc_response_options_apply(const gc_response_options *o, gpuconv_preparation 
                                .speakers = o->speakers,
                                .interpolate = (gpuconv_interpolate)interpolate,
                                .by_distance = o->by_distance,
-                               .decode = (gpuconv_decode)(GPUCONV_DECODE_LEAST_SQUARES + decode),
+                               .decode = (gpuconv_decode)decode,
                                .diffuse_eq = o->diffuse_eq};
     while (o->series && o->series[p->series_count])
         p->series_count++;

@@ -79,6 +79,9 @@ int gc_response_layout(const char *layout);
 /* Returns the interpolation that was given, AUTO without; -1 after a message. */
 int gc_response_interpolate(const char *interpolate);
 
+/* Returns the decoder that was given, MAGLS without; -1 after a message. */
+int gc_response_decode(const char *decode);
+
 /* Checks the options and fills in *preparation, which points into the options. @return GC_EXIT_DONE, or GC_EXIT_USAGE
  * after a message */
 int gc_response_options_apply(const gc_response_options *options, gpuconv_preparation *preparation);

@@ -25,6 +25,8 @@ static gpuconv_status load_response(const gc_player *p, int response, gpuconv_ir
         plain.direction = p->config.direction;
         plain.speakers = p->config.speakers;
         plain.interpolate = p->config.interpolate;
+        plain.by_distance = p->config.by_distance;
+        plain.decode = p->config.decode;
     }
     gpuconv_status status = gpuconv_ir_prepare(p->config.responses[response], &plain, p->inputs, p->rate, ir, error);
     return status || !p->widened ? status : gc_player_widen(ir, error);
@@ -65,10 +67,12 @@ static gpuconv_status open_input(gc_player *p, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-/* Prepares the first response and creates the real-time convolver; sets the number of outputs. */
+/* Prepares the first response and creates the real-time convolver, unless sources move; sets the number of outputs. */
 static gpuconv_status open_convolver(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
     gpuconv_ir *ir = NULL;
+    if (p->motion)
+        return GPUCONV_OK;
     gpuconv_status status = load_response(p, 0, &ir, error);
     if (status)
         return status;
@@ -108,10 +112,10 @@ static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
         return gc_fail_memory(error, "the recording");
     const gc_player_config *c = &p->config;
     const gc_output_options wish = {.cancel = c->cancel};
-    const char *const more[] = {c->input, c->speakers, c->follow};
+    const char *const more[] = {c->input, c->speakers, c->follow, c->path, c->head};
     gpuconv_status status = gc_ir_keep_files(c->record, c->responses, c->response_count, error);
     if (!status)
-        status = gc_ir_keep_files(c->record, more, 3, error);
+        status = gc_ir_keep_files(c->record, more, 5, error);
     if (!status)
         status = gc_writer_new(p->config.record, &wish, &info, p->outputs, -1, &p->writer, error);
     if (!status && gc_writer_pcm(p->writer).container != GC_F32)
@@ -143,6 +147,8 @@ static gpuconv_status open_all(gc_player *p, gpuconv_error *error) {
         status = open_input(p, error);
     if (!status)
         status = gc_player_open_follow(p, error);
+    if (!status)
+        status = gc_player_open_motion(p, error);
     if (!status)
         status = open_convolver(p, error);
     if (!status)
@@ -219,7 +225,8 @@ void gc_player_get_view(gc_player *p, gc_player_view *v) {
                           .outputs = p->outputs,
                           .response = atomic_load(&p->response),
                           .applied = p->applied,
-                          .late_blocks = gpuconv_realtime_late_blocks(p->realtime),
+                          .late_blocks = p->motion ? gc_divide_up(gpuconv_motion_late(p->motion), GC_PLAYER_CHUNK)
+                                                   : gpuconv_realtime_late_blocks(p->realtime),
                           .xruns = p->system->xruns(p->sound),
                           .underruns = atomic_load(&p->underruns),
                           .frames = atomic_load(&p->frames),
@@ -231,9 +238,10 @@ void gc_player_get_view(gc_player *p, gc_player_view *v) {
                           .wet = 20 * log10(atomic_load(&p->wet)),
                           .dry = 20 * log10(atomic_load(&p->dry)),
                           .system = p->system->name,
-                          .plan = gpuconv_realtime_plan(p->realtime),
-                          .gpu = gpuconv_realtime_backend(p->realtime) == GPUCONV_BACKEND_CUDA,
-                          .latency = gpuconv_realtime_latency(p->realtime)};
+                          .plan = p->motion ? "moving sources" : gpuconv_realtime_plan(p->realtime),
+                          .gpu = p->realtime && gpuconv_realtime_backend(p->realtime) == GPUCONV_BACKEND_CUDA,
+                          .latency =
+                              p->motion ? gpuconv_motion_latency(p->motion) : gpuconv_realtime_latency(p->realtime)};
     uint64_t available = atomic_load(&p->available_ns);
     v->mean_load = available ? (double)atomic_load(&p->busy_ns) / (double)available : 0;
     v->worst_load = (double)atomic_load(&p->worst_load) * 1e-6;
@@ -269,6 +277,8 @@ gpuconv_status gc_player_select_response(gc_player *p, int response, gpuconv_err
     if (response < 0 || response >= p->config.response_count)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "response %d does not exist; there are %d", response + 1,
                        p->config.response_count);
+    if (p->motion) /* the only one */
+        return GPUCONV_OK;
     gpuconv_status status = load_response(p, response, &ir, error);
     if (status)
         return status;
@@ -325,6 +335,9 @@ void gc_player_free(gc_player *p) {
     stop_recorder(p);
     stop_device(p, GC_SOUND_ABORT);
     gpuconv_realtime_free(p->realtime);
+    gpuconv_motion_free(p->motion);
+    gpuconv_path_free(p->path);
+    gpuconv_head_free(p->turns);
     gc_reader_free(p->reader);
     gc_resampler_free(p->resampler);
     gc_writer_free(p->writer);

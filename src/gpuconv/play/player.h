@@ -40,7 +40,12 @@ typedef struct gc_player_config {
     gpuconv_layout layout;            /* of the responses' channels */
     const char *direction, *speakers; /* of a SOFA file, as in gpuconv_preparation; NULL: none */
     gpuconv_interpolate interpolate;  /* likewise */
+    gpuconv_decode decode;            /* likewise */
     const char *follow;               /* orientation of the head for a SOFA file (follow.h); NULL: it does not turn */
+    const char *path, *head;          /* of a SOFA file: where the channels move, and how the head turns, as in
+                                         gpuconv_job; NULL: they do not */
+    double interval;                  /* with them: seconds after which responses are exchanged; 0: 0.005 */
+    bool doppler, by_distance;        /* likewise */
     const volatile int *cancel;       /* cancels waiting for a pipe; NULL: none */
 } gc_player_config;
 
@@ -54,7 +59,7 @@ typedef struct gc_player_view {
     float peak[GC_PLAYER_CHANNELS];   /* since the last snapshot */
     bool clipped[GC_PLAYER_CHANNELS]; /* since the beginning */
     double mean_load, worst_load;     /* of the callback: time taken, relative to the duration of a block */
-    int64_t late_blocks;              /* blocks of the tail that were not ready in time */
+    int64_t late_blocks;              /* blocks of the tail, or of moving sources, that were not ready in time */
     int64_t xruns;                    /* underflows and overflows that the device reported */
     int64_t underruns;                /* chunks for which the file was not read in time */
     int64_t frames;                   /* that the device has taken since the beginning */

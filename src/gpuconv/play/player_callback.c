@@ -17,7 +17,9 @@ static void fetch_file(gc_player *p, float *const *planes, float *interleaved, i
     for (int c = 0; c < p->inputs; c++)
         for (int64_t i = 0; i < n; i++)
             planes[c][i] = i < got ? interleaved[i * p->inputs + c] : 0.0f;
-    atomic_fetch_add_explicit(&p->position, got, memory_order_relaxed);
+    const int64_t position = atomic_fetch_add_explicit(&p->position, got, memory_order_relaxed);
+    if (p->motion && got > 0)
+        gpuconv_motion_seek(p->motion, position);
     if (got == n || atomic_load(&p->paused))
         return;
     if (!ended) {
@@ -152,7 +154,10 @@ void gc_player_callback(void *context, const float *const *in, float *const *out
             fetch_file(p, input, interleaved, n);
         else
             copy_live(p, in, at, input, n);
-        gpuconv_realtime_process(p->realtime, (const float *const *)input, wet, n);
+        if (p->motion)
+            gpuconv_motion_process(p->motion, (const float *const *)input, wet, n);
+        else
+            gpuconv_realtime_process(p->realtime, (const float *const *)input, wet, n);
         delay_dry(p, (const float *const *)input, dry, n);
         mix(p, (const float *const *)dry, (const float *const *)wet, mixed, n);
         record(p, mixed, interleaved, count_frames(p, mixed, n));

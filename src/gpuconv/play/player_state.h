@@ -21,13 +21,16 @@ struct gc_player {
     gc_player_config config;
     const gc_sound_system *system;
     gc_sound_device *sound;
-    gc_reader *reader;       /* NULL: live input */
-    gc_writer *writer;       /* NULL: no recording */
-    gc_resampler *resampler; /* from the file's rate to the device's; NULL: the rates are equal */
-    gpuconv_realtime *realtime;
-    gc_follow *follow;   /* NULL: the head does not turn */
-    gpuconv_sofa *sofa;  /* the responses of the turning head */
-    gc_decoder *decoder; /* of ambisonics, which that head hears; NULL: it hears directions */
+    gc_reader *reader;          /* NULL: live input */
+    gc_writer *writer;          /* NULL: no recording */
+    gc_resampler *resampler;    /* from the file's rate to the device's; NULL: the rates are equal */
+    gpuconv_realtime *realtime; /* NULL: moving sources */
+    gpuconv_motion *motion;     /* moving sources, or a head that turns as in a file; NULL: none */
+    gpuconv_path *path;         /* of these */
+    gpuconv_head *turns;        /* likewise; NULL: none */
+    gc_follow *follow;          /* NULL: the head does not turn */
+    gpuconv_sofa *sofa;         /* the responses of the turning head, or of moving sources */
+    gc_decoder *decoder;        /* of ambisonics, which that head hears; NULL: it hears directions */
     int inputs, outputs;
     bool widened;           /* a response of one channel is played to two outputs */
     double rate, file_rate; /* Hz; rate: of the device */
@@ -92,6 +95,9 @@ gpuconv_status gc_player_open_follow(gc_player *p, gpuconv_error *error);
 
 /* Makes the response of the set for the head's orientation at the device's rate. */
 gpuconv_status gc_player_turned_response(const gc_player *p, gpuconv_ir **ir, gpuconv_error *error);
+
+/* Opens moving sources, if they are configured, and their set of responses; sets the number of outputs. */
+gpuconv_status gc_player_open_motion(gc_player *p, gpuconv_error *error);
 
 /* The device's callback; `context` is the player. */
 gc_sound_callback gc_player_callback;

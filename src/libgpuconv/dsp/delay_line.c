@@ -5,11 +5,15 @@
 #include "delay_line.h"
 
 #include "libgpuconv/core/memory.h"
+#include "motion_kernels.h"
+#include "simd.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { PHASES = 512, TAPS = 2 * GC_DELAY_REACH };
+enum { PHASES = GC_DELAY_PHASES, TAPS = GC_DELAY_TAPS };
+
+_Static_assert(2 * (int)GC_DELAY_REACH == (int)TAPS, "see motion_kernels.h");
 
 struct gc_delay_line {
     float taps[PHASES + 1][TAPS]; /* tap k is that of frame k + 1 - GC_DELAY_REACH */
@@ -40,18 +44,5 @@ void gc_delay_line_free(gc_delay_line *line) {
 }
 
 void gc_delay_line_read(const gc_delay_line *line, const float *x, double from, double to, int64_t frames, float *y) {
-    const double step = (to - from) / (double)frames;
-    for (int64_t i = 0; i < frames; i++) {
-        const double place = (double)i - (from + step * (double)i), whole = floor(place);
-        const double phase = (place - whole) * PHASES;
-        const int below = (int)phase;
-        const float part = (float)(phase - below), *a = line->taps[below], *b = line->taps[below + 1];
-        const float *at = x + (int64_t)whole + 1 - GC_DELAY_REACH;
-        float first = 0, second = 0;
-        for (int k = 0; k < TAPS; k++) {
-            first += a[k] * at[k];
-            second += b[k] * at[k];
-        }
-        y[i] = first + part * (second - first);
-    }
+    gc_simd_best()->motion->delay(line->taps[0], x, from, (to - from) / (double)frames, frames, y);
 }

@@ -231,8 +231,8 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
     gpuconv_status status = gc_reader_open(job->input, &wish, &t.transfer.reader, error);
     if (status)
         return status;
-    status =
-        job->path ? gc_move_file(job, config, t.transfer.reader, report, error) : convolve(&t, config, report, error);
+    status = job->path || job->head ? gc_move_file(job, config, t.transfer.reader, report, error)
+                                    : convolve(&t, config, report, error);
     gc_reader_free(t.transfer.reader);
     return status;
 }

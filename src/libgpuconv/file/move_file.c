@@ -1,4 +1,5 @@
-/* The job with moving sources: reader, moving sources and writer on one thread, in blocks; the filters on all cores. */
+/* The job with moving sources, or a head that turns: reader, moving sources and writer on one thread, in blocks; the
+ * filters on all cores. */
 #include "move_file.h"
 
 #include "job.h"
@@ -14,6 +15,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BLOCK = 1 << 14 /* frames */ };
 
@@ -22,8 +24,9 @@ typedef struct move {
     const gpuconv_job *job;
     gpuconv_sofa *set;
     gpuconv_path *path;
+    gpuconv_head *head;
     gpuconv_motion *motion;
-    double interval;      /* seconds between exchanges of responses */
+    gpuconv_motion_config config;
     gc_transfer transfer; /* its reader, writer, window and figures */
     gc_stream_stats stats;
     gc_dither pack;
@@ -42,21 +45,28 @@ static gpuconv_status check(const gpuconv_job *job, const gpuconv_config *config
                         p->normalize || p->wet != 0 || p->dry > -HUGE_VAL;
     if (!gc_is_sofa(job->response))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: is no SOFA file; a path moves sources among the responses of "
+                       "%s: is no SOFA file; a path moves sources, and a head turns, among the responses of "
                        "a .sofa file",
                        job->response);
-    if (p->direction || p->speakers || p->yaw != 0 || p->pitch != 0 || p->roll != 0)
+    if (job->path && (p->direction || p->speakers))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: has the directions of all channels; leave out a direction, a layout and turns", job->path);
+                       "%s: has the directions of all channels; leave out a direction and a layout", job->path);
+    if (!job->path && !p->direction == !p->speakers)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: turns a head before sources; name a path, a direction or a layout", job->head);
+    if (p->yaw != 0 || p->pitch != 0 || p->roll != 0)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a path and a head that turns exclude turns of a head that rests");
     if (edited)
         return gc_fail(
             error, GPUCONV_ERROR_ARGUMENT,
-            "%s: with a path the responses are not edited; of the steps, interpolation, distance and gain are "
-            "possible",
+            "%s: with a path or a head that turns the responses are not edited; of the steps, interpolation, distance, "
+            "decoder and gain are possible",
             job->response);
     if (job->mode != GPUCONV_MODE_FULL || job->tail_floor != 0 || !(job->tail >= 0) || job->compare || job->plot)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "with a path, keep all frames or a tail of seconds, and compare and draw nothing");
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "with a path or a head that turns, keep all frames or a tail of seconds, and compare and draw nothing");
     if (config->backend == GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "sources move on the CPU only");
     return GPUCONV_OK;
@@ -66,17 +76,25 @@ static gpuconv_status check(const gpuconv_job *job, const gpuconv_config *config
 static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_error *error) {
     const gpuconv_job *job = m->job;
     const gc_audio_info *in = gc_reader_info(m->transfer.reader);
-    gpuconv_motion_config moving = gpuconv_motion_config_default();
-    m->interval = moving.interval = job->interval != 0 ? job->interval : moving.interval;
-    moving.interpolate = job->preparation->interpolate;
-    moving.by_distance = job->preparation->by_distance;
-    moving.doppler = job->doppler;
-    moving.threads = config->threads;
+    const gpuconv_preparation *p = job->preparation;
+    m->config = gpuconv_motion_config_default();
+    m->config.interval = job->interval != 0 ? job->interval : m->config.interval;
+    m->config.interpolate = p->interpolate;
+    m->config.by_distance = p->by_distance;
+    m->config.decode = p->decode;
+    m->config.diffuse_eq = p->diffuse_eq;
+    m->config.doppler = job->doppler;
+    m->config.threads = config->threads;
     gpuconv_status status = gpuconv_sofa_open(job->response, in->rate, &m->set, error);
     if (!status)
-        status = gpuconv_path_load(job->path, in->channels, &m->path, error);
+        status = job->path
+                     ? gpuconv_path_load(job->path, in->channels, &m->path, error)
+                     : gpuconv_path_new_still(p->direction ? p->direction : p->speakers, in->channels, &m->path, error);
+    if (!status && job->head)
+        status = gpuconv_head_load(job->head, &m->head, error);
+    m->config.head = m->head;
     if (!status)
-        status = gpuconv_motion_new(m->set, m->path, &moving, &m->motion, error);
+        status = gpuconv_motion_new(m->set, m->path, &m->config, &m->motion, error);
     if (status)
         return status;
     const double tail = (double)gpuconv_motion_tail(m->motion);
@@ -160,6 +178,7 @@ static gpuconv_status run(move *m, gpuconv_error *error) {
 static void close_all(move *m) {
     gpuconv_motion_free(m->motion);
     gpuconv_path_free(m->path);
+    gpuconv_head_free(m->head);
     gpuconv_sofa_free(m->set);
     gc_writer_free(m->transfer.writer);
     free(m->in);
@@ -169,6 +188,27 @@ static void close_all(move *m) {
     free(m->raw);
 }
 
+/* Sends a note of what moves, and how. Returns UNSUPPORTED. */
+static gpuconv_status note_motion(const move *m, gpuconv_error *error) {
+    const gpuconv_job *job = m->job;
+    const gpuconv_preparation *p = job->preparation;
+    const int channels = gc_reader_info(m->transfer.reader)->channels;
+    const char *place = p->direction ? p->direction : p->speakers;
+    gpuconv_interpolate how = p->interpolate;
+    gpuconv_status status = gc_sofa_choose(m->set, &how, error);
+    const bool ambisonic = !job->path && strcmp(place, "ambisonic") == 0;
+    if (!status)
+        gc_note(job, "%s: %d channel%s %s%s %s%s%s, %s %d directions, every %g ms%s", job->response, channels,
+                channels == 1 ? "" : "s", job->path ? "move" : "stay", channels == 1 ? "s" : "",
+                job->path ? "along " : "at ", job->path ? job->path : place,
+                job->head ? " before a head that turns" : "",
+                ambisonic                             ? "decoded by a fit to"
+                : how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of"
+                                                      : "to the nearest of",
+                m->set->measurements, 1e3 * m->config.interval, job->doppler ? ", with the Doppler effect" : "");
+    return status;
+}
+
 gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config, gc_reader *reader,
                             gpuconv_report *report, gpuconv_error *error) {
     move m = {.job = job, .begin = gc_now(), .transfer = {.reader = reader}};
@@ -176,13 +216,8 @@ gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config
     if (!status)
         status = set_up(&m, config, error);
     const double setup = gc_now() - m.begin;
-    gpuconv_interpolate how = job->preparation->interpolate;
-    if (!status && (status = gc_sofa_choose(m.set, &how, error)) == GPUCONV_OK)
-        gc_note(job, "%s: %d channel%s move%s along %s, %s %d directions, every %g ms%s", job->response,
-                gc_reader_info(reader)->channels, gc_reader_info(reader)->channels == 1 ? "" : "s",
-                gc_reader_info(reader)->channels == 1 ? "s" : "", job->path,
-                how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of" : "to the nearest of",
-                m.set->measurements, 1e3 * m.interval, job->doppler ? ", with the Doppler effect" : "");
+    if (!status)
+        status = note_motion(&m, error);
     if (!status)
         status = run(&m, error);
     if (!status) {

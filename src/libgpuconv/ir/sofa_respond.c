@@ -75,6 +75,8 @@ gpuconv_status gc_sofa_align(const gpuconv_sofa *s, const gc_blend *b, int recei
     double energy = 0;
     for (int k = 0; k < 3; k++) {
         double onset;
+        if (b->weight[k] == 0)
+            continue;
         gpuconv_status status = gc_sofa_onset(s, b->measurement[k], receiver, &onset, error);
         if (status)
             return status;

@@ -2,7 +2,9 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
+#include "prepare.h"
 #include "sofa.h"
+#include "spherical.h"
 
 #include <math.h>
 #include <string.h>
@@ -88,20 +90,37 @@ static bool is_position(const double xyz[3]) {
 gpuconv_status gpuconv_sofa_respond(const gpuconv_sofa *s, const double *xyz, int64_t count,
                                     gpuconv_interpolate interpolate, bool by_distance, float *taps,
                                     gpuconv_error *error) {
+    gpuconv_preparation straight = gpuconv_preparation_default();
+    straight.interpolate = interpolate;
+    straight.by_distance = by_distance;
+    return gpuconv_sofa_respond_turned(s, xyz, count, &straight, taps, error);
+}
+
+gpuconv_status gpuconv_sofa_respond_turned(const gpuconv_sofa *s, const double *xyz, int64_t count,
+                                           const gpuconv_preparation *preparation, float *taps, gpuconv_error *error) {
+    gpuconv_preparation p;
     if (!s || !xyz || !taps)
         return gc_fail_null(error, __func__);
+    gpuconv_status status = gc_preparation_read(preparation, &p, error);
+    if (!status)
+        status = gc_preparation_check(&p, error);
+    if (status)
+        return status;
     if (count < 1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "at least one direction is needed, not %lld", (long long)count);
     const gc_sofa_form form = gc_sofa_form_of(s, true);
-    gpuconv_status status = gc_sofa_choose(s, &interpolate, error);
+    const gc_rotation head = gc_rotation_of(p.yaw, p.pitch, p.roll);
+    status = gc_sofa_choose(s, &p.interpolate, error);
     for (int64_t i = 0; i < count && !status; i++) {
+        double at[3];
         gc_blend blend;
         if (gc_cancelled())
             return gc_fail_cancelled(error, s->name);
         if (!is_position(xyz + 3 * i))
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "position %lld has no direction: %g, %g, %g",
                            (long long)i + 1, xyz[3 * i], xyz[3 * i + 1], xyz[3 * i + 2]);
-        gc_sofa_blend(s, xyz + 3 * i, xyz + 3 * i, interpolate, by_distance, &blend);
+        gc_rotate_to_head(&head, xyz + 3 * i, at);
+        gc_sofa_blend(s, at, xyz + 3 * i, p.interpolate, p.by_distance, &blend);
         status = gc_sofa_respond(s, &blend, form, taps + i * s->receivers * form.frames, form.frames, error);
     }
     return status;

@@ -109,13 +109,12 @@ bool gc_solve_normal(double *gram, int n, double *right, int64_t columns, bool *
 }
 
 bool gc_rotate_harmonics(int order, const gc_rotation *head, double *matrix) {
-    enum { POINTS = 512 }; /* of a spiral, which covers the sphere evenly */
-    const int n = (order + 1) * (order + 1);
+    const int n = (order + 1) * (order + 1), points = 4 * n; /* of a spiral, which covers the sphere evenly */
     double gram[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0}, room[GC_AMBISONIC_CHANNELS] = {0};
     double turned[GC_AMBISONIC_CHANNELS] = {0}, right[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0};
     bool regularised;
-    for (int p = 0; p < POINTS; p++) {
-        const double z = 1 - (2 * p + 1.0) / POINTS, around = p * pi * (3 - sqrt(5)), flat = sqrt(1 - z * z);
+    for (int p = 0; p < points; p++) {
+        const double z = 1 - (2 * p + 1.0) / points, around = p * pi * (3 - sqrt(5)), flat = sqrt(1 - z * z);
         const double direction[3] = {flat * cos(around), flat * sin(around), z};
         double in_head[3];
         gc_rotate_to_head(head, direction, in_head);

@@ -2,18 +2,19 @@
 #ifndef GC_SPACE_PATH_H
 #define GC_SPACE_PATH_H
 
-#include "gpuconv.h"
+#include "track.h"
 
-/* Rows of a time, and an azimuth, elevation and distance for each channel. */
 struct gpuconv_path {
-    int64_t count, room; /* rows, and for how many there is memory */
     int channels;
-    double *seconds;   /* per row, rising */
-    double *direction; /* rows x channels x 3: degrees, degrees, metres */
+    bool ambisonic; /* the channels are those of ambisonics, and have no direction */
+    gc_track track; /* azimuth, elevation and distance for each channel: degrees, degrees, metres */
 };
 
 /* Writes the position of a channel at a time: x to the front, y to the left, z up, in metres. Azimuth, elevation and
- * distance are each linear between two rows; before the first row and after the last one they stay. */
+ * distance are each linear between two rows. */
 void gc_path_at(const gpuconv_path *path, double seconds, int channel, double at[3]);
+
+/* Writes the least and the largest distance of all channels. */
+void gc_path_distances(const gpuconv_path *path, double *least, double *most);
 
 #endif

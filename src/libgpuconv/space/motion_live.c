@@ -1,0 +1,196 @@
+/*
+ * Moving sources beside a sound device:
+ *
+ *      callback -> ring of the input -> thread: feed, fetch -> ring of the result -> callback
+ *
+ * The callback copies and never waits. Both rings are addressed by frames since the beginning, so that a result that
+ * comes too late is silence, and later ones are at their place again. Input that the ring has no room for, because the
+ * thread was late for several blocks, is made up by silence.
+ */
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/subnormal.h"
+#include "motion.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct gc_motion_live {
+    pthread_t thread;
+    bool running;
+    int block; /* longest one, in frames */
+    int64_t latency;
+    int64_t size;   /* of both rings, in frames; a power of two */
+    int64_t stride; /* from channel to channel, no power of two: they lie in different sets of a cache */
+    float *in, *out;
+    _Atomic bool quit, failed;
+    _Atomic int64_t written, read; /* frames of the input: of the callback, of the thread */
+    _Atomic int64_t made;          /* frames of the result */
+    _Atomic int64_t late;
+    int64_t missing, at; /* of the callback: input frames that had no room; the next frame */
+};
+
+/* Copies frames between a ring's plane, from frame `at` on, and other memory. */
+static void copy_ring(const gc_motion_live *l, float *ring, int64_t at, float *other, int64_t frames, bool to_ring) {
+    for (int64_t done = 0, part; done < frames; done += part) {
+        float *here = ring + ((at + done) & (l->size - 1));
+        part = gc_min(frames - done, l->size - ((at + done) & (l->size - 1)));
+        memcpy(to_ring ? here : other + done, to_ring ? other + done : here, (size_t)part * sizeof *ring);
+    }
+}
+
+/* Feeds what the callback has written, up to the end of the ring. Returns the number of frames; -1 after a failure. */
+static int64_t feed(gpuconv_motion *m, gc_motion_live *l) {
+    const float *in[GC_MAX_CHANNELS];
+    const int64_t at = atomic_load_explicit(&l->read, memory_order_relaxed), place = at & (l->size - 1);
+    const int64_t frames = gc_min(gc_min(atomic_load_explicit(&l->written, memory_order_acquire) - at, l->size - place),
+                                  m->hop - m->filled);
+    if (frames == 0)
+        return 0;
+    for (int c = 0; c < m->channels; c++)
+        in[c] = l->in + c * l->stride + place;
+    return gpuconv_motion_feed(m, in, frames, NULL) ? -1 : frames;
+}
+
+/* Moves what is ready to the ring of the result. */
+static void fetch(gpuconv_motion *m, gc_motion_live *l) {
+    float *out[GC_MAX_CHANNELS];
+    for (int64_t got = 1; got > 0;) {
+        const int64_t at = atomic_load_explicit(&l->made, memory_order_relaxed), place = at & (l->size - 1);
+        for (int r = 0; r < m->receivers; r++)
+            out[r] = l->out + r * l->stride + place;
+        (void)gpuconv_motion_fetch(m, out, l->size - place, &got);
+        atomic_store_explicit(&l->made, at + got, memory_order_release);
+    }
+}
+
+static void *run(void *motion) {
+    gpuconv_motion *m = motion;
+    gc_motion_live *l = m->live;
+    const double most = 0.0005, part = 8; /* seconds of a sleep, and of which part of a hop */
+    const struct timespec interval = {0, (long)(1e9 * fmin(most, (double)m->hop / m->set->responses->rate / part))};
+    gc_flush_subnormals();
+    while (!atomic_load(&l->quit) && !atomic_load(&l->failed)) {
+        const int64_t frames = feed(m, l);
+        if (frames < 0)
+            atomic_store(&l->failed, true);
+        else if (frames == 0)
+            nanosleep(&interval, NULL);
+        else {
+            fetch(m, l);
+            atomic_fetch_add_explicit(&l->read, frames, memory_order_release);
+        }
+    }
+    return NULL;
+}
+
+void gc_motion_live_free(gc_motion_live *l) {
+    if (!l)
+        return;
+    atomic_store(&l->quit, true);
+    if (l->running)
+        pthread_join(l->thread, NULL);
+    free(l->in);
+    free(l->out);
+    free(l);
+}
+
+/* Allocates the rings, and makes all spectra. Returns MEMORY, CANCELLED. */
+static gpuconv_status prepare(gpuconv_motion *m, gc_motion_live *l, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    l->latency = m->skip + m->hop + l->block + gc_max(m->hop, l->block);
+    l->size = gc_power_of_two(4 * (l->latency + l->block));
+    l->stride = l->size + 16;
+    l->in = gc_alloc(m->channels, l->stride * (int64_t)sizeof *l->in);
+    l->out = gc_alloc(m->receivers, l->stride * (int64_t)sizeof *l->out);
+    if (!l->in || !l->out)
+        return gc_fail_memory(error, "the moving sources");
+    memset(l->in, 0, (size_t)(m->channels * l->stride) * sizeof *l->in); /* the callback meets no new page */
+    memset(l->out, 0, (size_t)(m->receivers * l->stride) * sizeof *l->out);
+    for (int i = 0; i < m->responses && !status; i++)
+        status = gc_motion_make_spectra(m, i, error);
+    return status;
+}
+
+gpuconv_status gpuconv_motion_start(gpuconv_motion *m, int block, gpuconv_error *error) {
+    if (!m)
+        return gc_fail_null(error, __func__);
+    if (block < 1 || block > 1 << 20)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a block has 1 to 1048576 frames, not %d", block);
+    if (m->live || m->fed || m->ended)
+        return gc_fail(error, GPUCONV_ERROR_STATE, "the moving sources have been started");
+    m->live = gc_calloc(1, sizeof *m->live);
+    if (!m->live)
+        return gc_fail_memory(error, "the moving sources");
+    m->hops = 1; /* of the memory for more */
+    m->live->block = block;
+    gpuconv_status status = prepare(m, m->live, error);
+    if (!status && pthread_create(&m->live->thread, NULL, run, m) != 0)
+        status = gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the thread of the moving sources");
+    m->live->running = !status;
+    if (status) {
+        gc_motion_live_free(m->live);
+        m->live = NULL;
+    }
+    return status;
+}
+
+/* Writes a part of the input to its ring; silence for NULL. Returns how many frames there was room for. */
+static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const float *const *in, int64_t frames) {
+    const int64_t at = atomic_load_explicit(&l->written, memory_order_relaxed);
+    const int64_t part = gc_min(frames, l->size - (at - atomic_load_explicit(&l->read, memory_order_acquire)));
+    for (int c = 0; c < m->channels; c++) {
+        float *ring = l->in + c * l->stride;
+        if (in)
+            copy_ring(l, ring, at, (float *)in[c], part, true);
+        for (int64_t i = 0; i < part && !in; i++)
+            ring[(at + i) & (l->size - 1)] = 0;
+    }
+    atomic_store_explicit(&l->written, at + part, memory_order_release);
+    return part;
+}
+
+void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *const *out, int64_t frames) {
+    gc_motion_live *l = m ? m->live : NULL;
+    if (!l || !in || !out)
+        return;
+    l->missing -= write_ring(m, l, NULL, l->missing);
+    l->missing += frames - (l->missing ? 0 : write_ring(m, l, in, frames));
+    const int64_t from = l->at - l->latency, made = atomic_load_explicit(&l->made, memory_order_acquire);
+    const int64_t before = gc_min(frames, gc_max(0, -from)), there = gc_max(0, gc_min(frames, made - from) - before);
+    for (int r = 0; r < m->receivers; r++) {
+        memset(out[r], 0, (size_t)frames * sizeof **out);
+        copy_ring(l, l->out + r * l->stride, from + before, out[r] + before, there, false);
+    }
+    atomic_fetch_add_explicit(&l->late, frames - before - there, memory_order_relaxed);
+    l->at += frames;
+}
+
+void gpuconv_motion_seek(gpuconv_motion *m, int64_t frame) {
+    if (m)
+        atomic_store(&m->ahead, frame - (m->live ? m->live->at : m->fed));
+}
+
+void gpuconv_motion_turn(gpuconv_motion *m, const double angles[3]) {
+    if (!m || !angles)
+        return;
+    for (int k = 0; k < 3; k++)
+        atomic_store_explicit(&m->angle[k], angles[k], memory_order_relaxed);
+    atomic_store_explicit(&m->turned, true, memory_order_release);
+}
+
+int64_t gpuconv_motion_latency(const gpuconv_motion *m) {
+    return m && m->live ? m->live->latency : 0;
+}
+
+int64_t gpuconv_motion_late(const gpuconv_motion *m) {
+    return m && m->live ? atomic_load(&m->live->late) : 0;
+}
+
+void gc_motion_settle(const gpuconv_motion *m) {
+    const struct timespec interval = {0, 20000};
+    while (!atomic_load(&m->live->failed) && atomic_load(&m->live->read) < atomic_load(&m->live->written))
+        nanosleep(&interval, NULL);
+}
