@@ -131,7 +131,7 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = (None, Non
         y[...] = 0
         return y
     pointer = library.pointer
-    if gates != (None, None, None):
+    if any(gate is not None for gate in gates):
         workspace = library.bytes(x, max(1, plan.workspace))
         plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x),
                      tuple(0 if g is None else pointer(g) for g in gates))

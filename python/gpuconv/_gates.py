@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any, Optional, Sequence, Tuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from . import _host
+from . import _host, _torch
 from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch
 from ._cuda import run
 from ._libraries import check_frames
 from ._modes import Mode, window
 from ._tensors import check, host
-from ._torch import NAMESPACE, _as, _fake, _fake_response, _sum_to, _threads
+from ._torch import NAMESPACE, _as, _fake, _fake_response, _sum_to, _threads, convolve_wide
 
 Gate = Optional[Tensor]
 
@@ -132,9 +132,9 @@ def _register() -> Any:
 _op = _register()
 
 
-def convolve_gated(x: Tensor, h: Tensor, mode: Mode, delay: int, pre: Gate, post: Gate, skip: Gate) -> Tensor:
-    """Returns post (h * (pre x) + skip x), frames last."""
-    for name, tensor in (("x", x), ("h", h), ("pre", pre), ("post", post), ("skip", skip)):
+def _check(x: Tensor, h: Tensor, mode: Mode, delay: int, gates: Tuple[Gate, Gate, Gate]) -> Tuple[int, int]:
+    """Returns the window of the mode. Raises TypeError and ValueError for operands that do not fit together."""
+    for name, tensor in zip(("x", "h", "pre", "post", "skip"), (x, h, *gates)):
         if tensor is None:
             continue
         check(name, tensor)
@@ -144,13 +144,51 @@ def convolve_gated(x: Tensor, h: Tensor, mode: Mode, delay: int, pre: Gate, post
     check_frames("h", tuple(h.shape), -1)
     batch = broadcast_batch(tuple(x.shape), tuple(h.shape))
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
-    shapes = {"pre": (pre, batch + (x.shape[-1],)), "post": (post, batch + (frames,)), "skip": (skip, batch)}
-    for name, (gate, shape) in shapes.items():
+    shapes = (batch + (x.shape[-1],), batch + (frames,), batch)
+    for name, gate, shape in zip(("pre", "post", "skip"), gates, shapes):
         try:
             fits = gate is None or torch.broadcast_shapes(gate.shape, shape) == shape
         except RuntimeError:
             fits = False
-        if not fits:
+        if gate is not None and not fits:
             raise ValueError(f"{name} has the shape {tuple(gate.shape)}; use one that broadcasts to {shape}")
+    return offset, frames
+
+
+def _convolve_gated_wide(x: Tensor, h: Tensor, mode: Mode, delay: int, gates: Tuple[Gate, Gate, Gate]) -> Tensor:
+    """Does the same for float64, by PyTorch's own transforms."""
+    pre, post, skip = gates
+    y = convolve_wide(x if pre is None else pre * x, h, mode, -1, delay)
+    if skip is not None:
+        count = min(x.shape[-1], y.shape[-1])
+        y = y + nn.functional.pad((skip[..., None] * x)[..., :count], (0, y.shape[-1] - count))
+    return y if post is None else post * y
+
+
+def convolve(
+    x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None,
+    pre: Gate = None, post: Gate = None, skip: Gate = None
+) -> Tensor:
+    """Convolves tensors, as gpuconv.convolve, with gradients by x and h of any order.
+
+    The result has the promoted type of x and h; halves and bfloat16 are computed in 32-bit floats, and two float64 tensors in
+    64 bits, more slowly, by PyTorch's transforms. On a GPU the work is queued on the current stream. threads: ignored where
+    gradients are recorded; None: torch.get_num_threads().
+
+    pre, post, skip: gates, as models of long sequences have them: y = post * (convolve(pre * x, h) + skip[..., None] * x), with
+    gradients by all of them; of the shapes of x, of the result, and of their batch, or what broadcasts to these. The frames
+    are the last dimension. Frame n of x is added to frame n of the result, in every mode. On a GPU transforms on the chip
+    apply the gates as they load and store samples.
+    """
+    gates = (pre, post, skip)
+    if all(gate is None for gate in gates):
+        return _torch.convolve(x, h, mode, axis, delay=delay, threads=threads)
+    if not isinstance(x, Tensor) or not isinstance(h, Tensor):
+        check("h" if isinstance(x, Tensor) else "x", h if isinstance(x, Tensor) else x)  # raises
+    if axis not in (-1, x.dim() - 1):
+        raise ValueError(f"axis={axis}: with pre, post or skip the frames are the last dimension")
+    if x.dtype == h.dtype == torch.float64:
+        return _convolve_gated_wide(x, h, mode, delay, gates)
+    offset, frames = _check(x, h, mode, delay, gates)
     made: Tensor = _op.gated_convolve(x, h, pre, post, skip, offset, frames)
     return made

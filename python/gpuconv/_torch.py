@@ -226,7 +226,7 @@ def _frames_last(x: Tensor, h: Tensor, axis: int) -> Tuple[Tensor, Tensor]:
     return x.movedim(axis, -1), h if one else h.movedim(axis, -1)
 
 
-def _convolve_wide(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int) -> Tensor:
+def convolve_wide(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int) -> Tensor:
     """Convolves float64 by PyTorch's own transforms, whose derivatives PyTorch knows."""
     last = axis in (-1, x.dim() - 1)
     x, h = _frames_last(x, h, axis)
@@ -242,23 +242,15 @@ def _convolve_wide(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int) -> T
 
 
 def convolve(
-    x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None,
-    pre: Optional[Tensor] = None, post: Optional[Tensor] = None, skip: Optional[Tensor] = None
+    x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
 ) -> Tensor:
     """Convolves tensors, as gpuconv.convolve, with gradients by x and h of any order.
 
     The result has the promoted type of x and h; halves and bfloat16 are computed in 32-bit floats, and two float64 tensors in
     64 bits, more slowly, by PyTorch's transforms. On a GPU the work is queued on the current stream. threads: ignored where gradients are recorded; None: torch.get_num_threads().
-
-    pre, post, skip: gates, as models of long sequences have them: y = post * (convolve(pre * x, h) + skip[..., None] * x), with
-    gradients by all of them; of the shapes of x, of the result, and of their batch, or what broadcasts to these. The frames
-    are the last dimension. On a GPU transforms on the chip apply them as they load and store. frame n of x is added to frame
-    n of the result, in every mode.
     """
-    if pre is not None or post is not None or skip is not None:
-        return _convolve_with_gates(x, h, mode, axis, delay, (pre, post, skip))
     if isinstance(x, Tensor) and isinstance(h, Tensor) and x.dtype == h.dtype == torch.float64:
-        return _convolve_wide(x, h, mode, axis, delay)
+        return convolve_wide(x, h, mode, axis, delay)
     plain = is_plain(x, h)
     if plain and x.is_cuda and h.is_cuda and x.layout == h.layout == torch.strided:
         return convolve_arrays("torch", x, h, mode, axis, delay)
@@ -280,21 +272,6 @@ def convolve(
     else:
         y = _call("convolve", x, h, offset, frames, 0, False)
     return y if last else y.movedim(-1, axis)
-
-
-def _convolve_with_gates(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int, gates: Tuple[Optional[Tensor], ...]) -> Tensor:
-    from ._gates import convolve_gated
-
-    if axis not in (-1, x.dim() - 1):
-        raise ValueError(f"axis={axis}: with pre, post or skip the frames are the last dimension")
-    pre, post, skip = gates
-    if x.dtype == h.dtype == torch.float64:
-        y = _convolve_wide(x if pre is None else pre * x, h, mode, -1, delay)
-        if skip is not None:
-            count = min(x.shape[-1], y.shape[-1])
-            y = y + nn.functional.pad((skip[..., None] * x)[..., :count], (0, y.shape[-1] - count))
-        return y if post is None else post * y
-    return convolve_gated(x, h, mode, delay, pre, post, skip)
 
 
 def convolve_blocks(x: Tensor, h: Tensor, hop: int, linear: bool, offset: int, frames: int) -> Tensor:

@@ -14,11 +14,12 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("gpuconv.torch needs PyTorch: pip install torch", name=error.name) from error
 
+from ._gates import convolve
 from ._libraries import check_frames, on_host
 from ._modes import Mode, real, whole, window
 from ._response import PATHS, ImpulseResponse, load_ir, path_of
 from ._tensors import check
-from ._torch import convolve, is_plain, prepare
+from ._torch import is_plain, prepare
 from ._varying import time_varying
 
 __all__ = ["Convolution", "RandomReverb", "convolve", "time_varying"]

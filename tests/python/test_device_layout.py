@@ -55,17 +55,22 @@ class StandIn:
     class CudaJob:
         workspace = 8
 
-        def __init__(self, cuda, operation, signal, response, output, group, offset, prepared, hop, linear):
+        def __init__(self, cuda, operation, signal, response, output, group, offset, prepared, hop, linear, pre, post, skip):
             self.layouts, self.operation = (signal, response, output), operation
             self.group, self.offset, self.prepared, self.hop = group, offset, prepared, hop or signal[2]
+            self.gates = (pre, post, skip and (0, signal[1], 1, 1))
             assert signal[1] == output[1] and not linear
 
-        def run(self, first, second, made, workspace, stream):
+        def run(self, first, second, made, workspace, stream, gates=(0, 0, 0)):
             pointers = {0: (first, second, made), 1: (made, second, first), 2: (second, made, first)}[self.operation]
             x, h, y = (rows(layout, pointer) for layout, pointer in zip(self.layouts, pointers))
             if self.prepared is not None:
                 assert h.shape == self.prepared.taps.shape
                 h = self.prepared.taps
+            assert [bool(layout) for layout in self.gates] == [bool(pointer) for pointer in gates]
+            pre, post, skip = (rows(*gate) if gate[0] else None for gate in zip(self.gates, gates))
+            if pre is not None:
+                x = x * pre  # of a convolution
             n, count, o, hop = x.shape[1], y.shape[1], self.offset, self.hop
             blocks = -(-n // hop)
             m = h.shape[1] // blocks
@@ -78,7 +83,7 @@ class StandIn:
                     for b in range(blocks):
                         part = np.convolve(x[i, b * hop : (b + 1) * hop].astype(float), taps[b].astype(float))
                         full[b * hop : b * hop + len(part)] += part
-                    y[i] = full[o : o + count]
+                    y[i] = full[o : o + count] if post is None else post[i] * (full[o : o + count] + skip[i] * rows(self.layouts[0], first)[i])
                 elif self.operation == 1:
                     x[i] = [sum(taps[t // hop, k] * y[i, t + k - o] for k in range(m) if 0 <= t + k - o < count) for t in range(n)]
                 else:
@@ -299,3 +304,11 @@ def test_a_filter_that_changes_with_time_has_a_row_for_each_block(stand_in, batc
     for taps in (flat, np.repeat(flat, 2, -1)[..., ::2]):  # adjacent, and not
         made = _cuda.run_library("host", _cuda.CONVOLVE, x, taps, 0, 31, 10, False)
         assert_close(made, gpuconv.time_varying(x, h, 10), bound=-100)
+
+
+def test_gates_reach_the_job_with_the_rows_that_they_belong_to():
+    r = np.random.default_rng(9)
+    x, pre, post = (r.standard_normal((2, 3, 40)).astype(np.float32) for _ in range(3))
+    h, skip = r.standard_normal((3, 40)).astype(np.float32), r.standard_normal((2, 3)).astype(np.float32)
+    y = _cuda.run("host", _batches.CONVOLVE, x, h, 0, 40, (), None, 0, False, (pre, post, skip))
+    assert_close(y, post * (oracle(pre * x, h, "causal") + skip[..., None] * x))
