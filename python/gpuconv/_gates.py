@@ -76,26 +76,26 @@ def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     ctx.offset = inputs[ctx.count]
 
 
+def _by_the_rest(ctx: Any, x: Tensor, y: Tensor) -> Tuple[Optional[Tensor], ...]:
+    """Returns the gradients of the sum of y times the gated convolution of x by the response, the gates and the skip."""
+    _, h, pre, post, skip = ctx.saved_tensors
+    need, offset = ctx.needs_input_grad, ctx.offset
+    gh = _op.gated_response(y, x, pre, post, offset, h.shape[-1], h.shape[:-1]).to(h.dtype) if need[1] else None
+    gpre = _to(_op.gated_signal(y, h, x, post, None, offset, x.shape[-1]), pre) if need[2] else None
+    gpost = _to(_op.gated_convolve(x, h, pre, y, skip, offset, y.shape[-1]), post) if need[3] else None
+    return gh, gpre, gpost, _skipped(y, x, post, skip) if need[4] else None, None, None
+
+
 def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
-    x, h, pre, post, skip = ctx.saved_tensors
-    need, offset, nx, ny = ctx.needs_input_grad, ctx.offset, x.shape[-1], g.shape[-1]
-    gx = _to(_op.gated_signal(g, h, pre, post, skip, offset, nx), x) if need[0] else None
-    gh = _op.gated_response(g, x, pre, post, offset, h.shape[-1], h.shape[:-1]).to(h.dtype) if need[1] else None
-    gpre = _to(_op.gated_signal(g, h, x, post, None, offset, nx), pre) if need[2] else None
-    gpost = _to(_op.gated_convolve(x, h, pre, g, skip, offset, ny), post) if need[3] else None
-    gskip = _skipped(g, x, post, skip) if need[4] else None
-    return gx, gh, gpre, gpost, gskip, None, None
+    x, *rest = ctx.saved_tensors
+    gx = _to(_op.gated_signal(g, *rest, ctx.offset, x.shape[-1]), x) if ctx.needs_input_grad[0] else None
+    return (gx, *_by_the_rest(ctx, x, g))
 
 
 def _signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ...]:
-    g, h, pre, post, skip = ctx.saved_tensors
-    need, offset, nx, ny = ctx.needs_input_grad, ctx.offset, u.shape[-1], g.shape[-1]
-    gg = _to(_op.gated_convolve(u, h, pre, post, skip, offset, ny), g) if need[0] else None
-    gh = _op.gated_response(g, u, pre, post, offset, h.shape[-1], h.shape[:-1]).to(h.dtype) if need[1] else None
-    gpre = _to(_op.gated_signal(g, h, u, post, None, offset, nx), pre) if need[2] else None
-    gpost = _to(_op.gated_convolve(u, h, pre, g, skip, offset, ny), post) if need[3] else None
-    gskip = _skipped(g, u, post, skip) if need[4] else None
-    return gg, gh, gpre, gpost, gskip, None, None
+    g, *rest = ctx.saved_tensors
+    gg = _to(_op.gated_convolve(u, *rest, ctx.offset, g.shape[-1]), g) if ctx.needs_input_grad[0] else None
+    return (gg, *_by_the_rest(ctx, u, g))
 
 
 def _response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
