@@ -74,7 +74,7 @@ static void multiply_gate(const gc_array *a, int64_t at, int64_t count, float *f
         const int64_t some = gc_min(GATED, count - n);
         convert(&gate, at + n, some, factor);
         for (int64_t i = 0; i < some; i++)
-            frames[n + i] *= factor[i];
+            frames[n + i] *= factor[i]; /* NOLINT(clang-analyzer-core.uninitialized.Assign): transforms write them */
     }
 }
 
