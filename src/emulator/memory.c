@@ -12,11 +12,17 @@ enum { MAX_REGIONS = 512, NO_THREAD = 0xffff };
 
 static const uint64_t gap = 64 << 20;
 
+/* An access. */
+typedef struct note {
+    uint32_t moment, site; /* moment 0: none */
+    uint16_t thread;
+    uint8_t epoch;
+} note;
+
 struct gc_cell {
-    uint32_t write_moment, read_moment, write_site, read_site;
-    uint16_t write_thread, read_thread, other_reader;
-    uint8_t write_epoch, read_epoch;
-    bool set, was_atomic;
+    note write, atomic, read; /* the last ones; the first without atomic writes */
+    uint16_t other_reader;    /* of the moment of the last read, or NO_THREAD */
+    bool set;
 };
 
 static gc_region regions[MAX_REGIONS];
@@ -134,69 +140,56 @@ bool gc_memory_is_set(const gc_region *region, uint64_t offset) {
     return region->is_set || (region->cells && region->cells[region->is_narrow ? offset : offset / 4].set);
 }
 
-/* Returns whether an earlier access has no order with one of `a`. */
-static bool is_concurrent(const gc_accessor *a, uint32_t moment, uint16_t thread, uint8_t epoch) {
-    if (moment < a->launch_began)
+/* Returns whether an earlier access has no order with this one, and fills `other` with it. */
+static bool is_concurrent(const gc_accessor *a, const note *earlier, gc_other *other) {
+    if (earlier->moment < a->launch_began)
         return false;
-    if (moment < a->block_began)
-        return true; /* another block */
-    return moment == a->now && thread != a->thread && (thread / 32 != a->thread / 32 || epoch == a->epoch);
+    bool other_block = earlier->moment < a->block_began;
+    if (!other_block && (earlier->moment != a->now || earlier->thread == a->thread ||
+                         (earlier->thread / 32 == a->thread / 32 && earlier->epoch != a->epoch)))
+        return false;
+    *other = (gc_other){earlier->thread, true, other_block, earlier->site};
+    return true;
 }
 
-/* Fills `other` with an earlier write. Returns RACE if it has no order with this access. */
-static gc_fault check_write(const gc_cell *cell, const gc_access *access, gc_other *other) {
-    const gc_accessor *a = access->by;
-    if (!is_concurrent(a, cell->write_moment, cell->write_thread, cell->write_epoch) ||
-        (cell->was_atomic && access->kind & GC_EMULATOR_ATOMIC))
+static gc_fault check_read(const gc_cell *cell, const gc_accessor *a, gc_other *other) {
+    bool ordered = a->fenced; /* __threadfence() orders what a block reads after what other blocks wrote */
+    if (is_concurrent(a, &cell->write, other) && !(ordered && other->other_block))
+        return GC_FAULT_RACE;
+    if (is_concurrent(a, &cell->atomic, other) && !(ordered && other->other_block))
+        return GC_FAULT_READ_OF_ATOMIC;
+    return GC_FAULT_NONE;
+}
+
+static gc_fault check_write(const gc_cell *cell, const gc_accessor *a, bool atomic, gc_other *other) {
+    if (is_concurrent(a, &cell->write, other) || (!atomic && is_concurrent(a, &cell->atomic, other)))
+        return GC_FAULT_RACE;
+    note reader = cell->read;
+    if (reader.thread == a->thread && cell->other_reader != NO_THREAD)
+        reader.thread = cell->other_reader;
+    if (!is_concurrent(a, &reader, other) || (a->fenced && other->other_block))
         return GC_FAULT_NONE;
-    *other = (gc_other){cell->write_thread, true, cell->write_moment < a->block_began, cell->write_site};
-    return a->fenced && other->other_block && !(access->kind & GC_EMULATOR_WRITE) ? GC_FAULT_NONE : GC_FAULT_RACE;
-}
-
-/* Fills `other` with an earlier read. Returns RACE if it has no order with this write. */
-static gc_fault check_read(const gc_cell *cell, const gc_access *access, gc_other *other) {
-    const gc_accessor *a = access->by;
-    uint16_t reader = cell->read_thread == a->thread && cell->read_moment == a->now && cell->other_reader != NO_THREAD
-                          ? cell->other_reader
-                          : cell->read_thread;
-    if (!is_concurrent(a, cell->read_moment, reader, cell->read_epoch))
-        return GC_FAULT_NONE;
-    *other = (gc_other){reader, false, cell->read_moment < a->block_began, cell->read_site};
-    return a->fenced && other->other_block ? GC_FAULT_NONE : GC_FAULT_RACE;
-}
-
-static void note_read(gc_cell *cell, const gc_access *access) {
-    const gc_accessor *a = access->by;
-    if (cell->read_moment != a->now)
-        cell->other_reader = NO_THREAD;
-    else if (cell->read_thread != a->thread)
-        cell->other_reader = cell->read_thread;
-    cell->read_moment = a->now;
-    cell->read_thread = a->thread;
-    cell->read_epoch = a->epoch;
-    cell->read_site = access->site;
+    other->wrote = false;
+    return GC_FAULT_RACE;
 }
 
 static gc_fault check_cell(gc_cell *cell, bool region_is_set, const gc_access *access, gc_other *other) {
+    const gc_accessor *a = access->by;
+    const note now = {a->now, access->site, a->thread, a->epoch};
     bool writes = access->kind & GC_EMULATOR_WRITE, atomic = access->kind & GC_EMULATOR_ATOMIC;
-    if ((!writes || atomic) && !cell->set && !region_is_set) {
-        note_read(cell, access);
-        return GC_FAULT_UNSET;
+    bool unset = (!writes || atomic) && !cell->set && !region_is_set;
+    gc_fault fault = unset ? GC_FAULT_UNSET : writes ? check_write(cell, a, atomic, other) : check_read(cell, a, other);
+    if (!writes || unset) {
+        cell->other_reader = cell->read.moment != a->now      ? NO_THREAD
+                             : cell->read.thread != a->thread ? cell->read.thread
+                                                              : cell->other_reader;
+        cell->read = now;
     }
-    gc_fault fault = check_write(cell, access, other);
-    if (!fault && writes)
-        fault = check_read(cell, access, other);
-    if (fault)
+    if (fault || !writes)
         return fault;
-    if (!writes) {
-        note_read(cell, access);
-        return GC_FAULT_NONE;
-    }
-    cell->write_moment = access->by->now;
-    cell->write_thread = access->by->thread;
-    cell->write_epoch = access->by->epoch;
-    cell->write_site = access->site;
-    cell->was_atomic = atomic;
+    if (atomic && cell->read.thread == a->thread && cell->other_reader == NO_THREAD)
+        cell->read.moment = 0; /* its own read was the beginning of a loop with atomicCAS */
+    *(atomic ? &cell->atomic : &cell->write) = now;
     cell->set = true;
     return GC_FAULT_NONE;
 }

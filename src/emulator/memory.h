@@ -36,7 +36,13 @@ typedef struct gc_accessor {
     bool fenced;                             /* a thread of the launch has called __threadfence() */
 } gc_accessor;
 
-typedef enum gc_fault { GC_FAULT_NONE, GC_FAULT_UNSET, GC_FAULT_RACE, GC_FAULT_MEMORY } gc_fault;
+typedef enum gc_fault {
+    GC_FAULT_NONE,
+    GC_FAULT_UNSET,
+    GC_FAULT_RACE,
+    GC_FAULT_READ_OF_ATOMIC, /* a race, unless the thread goes on with an atomic operation: a loop with atomicCAS */
+    GC_FAULT_MEMORY
+} gc_fault;
 
 /* The other access of a race. */
 typedef struct gc_other {

@@ -52,7 +52,9 @@ static struct emulator {
     /* of a run */
     jmp_buf outside;
     gc_failure failure;
-    gc_failure unset; /* a read of shared memory; a thread that writes it in the same moment makes it a race */
+    gc_failure pending; /* a read that what follows before the barrier may explain */
+    uintptr_t pending_address;
+    const thread *pending_thread;
     int last_error;
     uint32_t moment;
     /* of a launch */
@@ -82,19 +84,14 @@ static const char *name_index(gc_emulator_index i, char *text, size_t room) {
     return text;
 }
 
-static void describe(gc_failure *failure, const void *place, int line, const char *hint, const char *format,
-                     va_list values) {
+/* Writes the name of the thread that runs. */
+static void name_running(gc_failure *failure) {
+    char index[2][40];
     failure->is_set = true;
-    failure->place = place;
-    failure->line = line;
-    if (e.running) {
-        char index[2][40];
+    if (e.running)
         (void)snprintf(failure->thread, sizeof failure->thread, "thread %s of block %s",
                        name_index(e.running->index, index[0], sizeof index[0]),
                        name_index(e.block, index[1], sizeof index[1]));
-    }
-    (void)gc_vformat(failure->text, sizeof failure->text, format, values);
-    (void)snprintf(failure->hint, sizeof failure->hint, "%s", hint);
 }
 
 /* Ends the run. `place` is an address of the program; if it is NULL, `line` is the place. */
@@ -104,23 +101,24 @@ static _Noreturn void stop(const void *place, int line, const char *hint, const 
 static _Noreturn void stop(const void *place, int line, const char *hint, const char *format, ...) {
     va_list values;
     va_start(values, format);
-    describe(&e.failure, place, line, hint, format, values);
+    (void)gc_vformat(e.failure.text, sizeof e.failure.text, format, values);
     va_end(values);
-    if (e.unset.is_set && !e.failure.other_place) /* the first error, unless it is the reason of the second */
-        e.failure = e.unset;
+    (void)snprintf(e.failure.hint, sizeof e.failure.hint, "%s", hint);
+    e.failure.place = place;
+    e.failure.line = line;
+    name_running(&e.failure);
+    if (e.pending.is_set && !e.failure.other_place) /* the first error, unless the second is its reason */
+        e.failure = e.pending;
     _longjmp(e.outside, 1);
 }
 
 /* Notes an error, and goes on until the threads meet at a barrier. */
-static void stop_at_barrier(const void *place, const char *hint, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void stop_at_barrier(const void *place, const char *hint, const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    if (!e.unset.is_set)
-        describe(&e.unset, place, 0, hint, format, values);
-    va_end(values);
+static void stop_at_barrier(const void *place, const gc_failure *failure) {
+    if (e.pending.is_set)
+        return;
+    e.pending = *failure;
+    e.pending.place = place;
+    name_running(&e.pending);
 }
 
 static const char *name_thread(int number, char *text, size_t room) {
@@ -158,44 +156,63 @@ static _Noreturn void stop_outside(uintptr_t address, unsigned bytes, int kind, 
          (long long)(r->bytes / (uint64_t)each) - 1);
 }
 
-static _Noreturn void stop_race(const gc_region *r, const gc_access *a, const gc_other *other, const void *place) {
+/* Describes a race. */
+static gc_failure describe_race(const gc_region *r, const gc_access *a, const gc_other *other) {
+    gc_failure f = {.other_place = gc_counts_place(other->site)};
     char element[100], name[60] = "a thread of another block";
     if (!other->other_block) {
         char index[40];
         (void)snprintf(name, sizeof name, "thread %s", name_thread(other->thread, index, sizeof index));
     }
-    e.failure.other_place = gc_counts_place(other->site);
     bool global = r->space != GC_SPACE_SHARED;
-    stop(
-        place, 0,
-        global
-            ? "This is a race. Each thread must write elements of its own, or with an atomic operation: atomicAdd(&x, y)."
-            : "This is a race. A barrier is missing: __syncthreads() between the write and the accesses of other "
-              "threads.",
-        "%s %s, which %s %s in line %%LINE%%, with no barrier%s between.",
-        a->kind & GC_EMULATOR_WRITE ? "writes" : "reads",
-        name_element(r, (int64_t)a->offset, (unsigned)a->bytes, element, sizeof element), name,
-        other->wrote ? "writes" : "reads", global ? " or atomic operation" : "");
+    (void)snprintf(f.hint, sizeof f.hint, "%s",
+                   global
+                       ? "This is a race. Each thread must write elements of its own, or with an atomic operation: "
+                         "atomicAdd(&x, y)."
+                       : "This is a race. A barrier is missing: __syncthreads() between the write and the accesses of "
+                         "other threads.");
+    (void)snprintf(f.text, sizeof f.text, "%s %s, which %s %s in line %%LINE%%, with no barrier%s between.",
+                   a->kind & GC_EMULATOR_WRITE ? "writes" : "reads",
+                   name_element(r, (int64_t)a->offset, (unsigned)a->bytes, element, sizeof element), name,
+                   other->wrote ? "writes" : "reads", global ? " or atomic operation" : "");
+    return f;
+}
+
+/* Describes a read of shared memory that was not set. If a thread sets it before the barrier, it is a race. */
+static gc_failure describe_unset(const char *element) {
+    gc_failure f = {.hint = "Shared memory has no value until a thread of the block has set it."};
+    (void)snprintf(f.text, sizeof f.text, "reads %s, which was never set.", element);
+    return f;
 }
 
 static void access_region(gc_region *r, const gc_access *a, const void *place) {
     gc_other other;
+    gc_failure failure;
     char element[100];
-    switch (gc_memory_access(r, a, &other)) {
+    gc_fault fault = gc_memory_access(r, a, &other);
+    if (!fault)
+        return;
+    switch (fault) {
     case GC_FAULT_UNSET:
         name_element(r, (int64_t)a->offset, (unsigned)a->bytes, element, sizeof element);
         if (r->space != GC_SPACE_SHARED)
             stop(place, 0, "Set it first: with a kernel, or with cudaMemsetAsync.", "reads %s, which was never set.",
                  element);
-        stop_at_barrier(place, "Shared memory has no value until a thread of the block has set it.",
-                        "reads %s, which was never set.", element);
+        failure = describe_unset(element);
+        stop_at_barrier(place, &failure);
+        break;
+    case GC_FAULT_READ_OF_ATOMIC:
+        failure = describe_race(r, a, &other);
+        e.pending_address = r->begin + a->offset;
+        e.pending_thread = e.running;
+        stop_at_barrier(place, &failure);
         break;
     case GC_FAULT_RACE:
-        stop_race(r, a, &other, place);
-    case GC_FAULT_MEMORY:
+        failure = describe_race(r, a, &other);
+        e.failure.other_place = failure.other_place;
+        stop(place, 0, failure.hint, "%s", failure.text);
+    default:
         stop(place, 0, "", "the emulator is out of memory.");
-    case GC_FAULT_NONE:
-        break;
     }
 }
 
@@ -233,6 +250,10 @@ static void on_access(const void *pointer, unsigned long bytes, int kind, const 
     if (!(kind & GC_EMULATOR_UNALIGNED) && address % bytes != 0)
         stop(place, 0, "A float4 must begin at a multiple of 16 bytes, a float2 at one of 8.",
              "accesses %lu bytes at an address that is no multiple of %lu.", bytes, bytes);
+    if (kind & GC_EMULATOR_ATOMIC && e.pending_thread == t && e.pending_address == address) {
+        e.pending = (gc_failure){.is_set = false};
+        e.pending_thread = NULL;
+    }
     access_region(r, &access, place);
     if (bytes <= 16)
         gc_counts_note(access.site, t->number % WARP, address, (unsigned)bytes);
@@ -413,8 +434,8 @@ static void run_warp(thread *lanes, int count) {
 
 /* Lets the threads of a block go on from a barrier. Returns false if all have ended. */
 static bool finish_barrier(void) {
-    if (e.unset.is_set) {
-        e.failure = e.unset;
+    if (e.pending.is_set) {
+        e.failure = e.pending;
         _longjmp(e.outside, 1);
     }
     thread *waiting = NULL, *other = NULL;
@@ -679,7 +700,8 @@ static void fetch(const gc_emulator_buffer *buffer, const gc_region *region) {
 
 bool gc_emulator_run(gc_emulator_solve solve, const gc_emulator_buffer *buffer, int count, const int64_t *size) {
     static void *data[MAX_BUFFERS]; /* static: a jump back must not change it */
-    e.failure = e.unset = (gc_failure){0};
+    e.failure = e.pending = (gc_failure){.is_set = false};
+    e.pending_thread = NULL;
     e.running = NULL;
     e.launch = NULL;
     gc_counts_clear();

@@ -85,8 +85,12 @@ static void accesses_without_order_are_races(void **state) {
     CHECK(touch(1, 4, W, 2, 1) == GC_FAULT_NONE && touch(1, 4, A, 3, 1) == GC_FAULT_NONE &&
               touch(2, 4, A, 3, 1) == GC_FAULT_NONE,
           "two atomic operations");
-    CHECK(touch(3, 4, R, 3, 1) == GC_FAULT_RACE, "read beside an atomic operation");
-    CHECK(touch(1, 4, R, 5, 5) == GC_FAULT_RACE, "another block reads");
+    CHECK(touch(1, 5, W, 4, 1) == GC_FAULT_NONE && touch(1, 5, A, 4, 1) == GC_FAULT_NONE &&
+              touch(2, 5, A, 4, 1) == GC_FAULT_RACE,
+          "an atomic operation after a write and an atomic operation of another thread");
+    CHECK(touch(3, 4, R, 3, 1) == GC_FAULT_READ_OF_ATOMIC, "read beside an atomic operation");
+    CHECK(touch(3, 4, A, 3, 1) == GC_FAULT_NONE && touch(2, 4, A, 3, 1) == GC_FAULT_NONE, "a loop with atomicCAS");
+    CHECK(touch(1, 3, R, 5, 5) == GC_FAULT_RACE, "another block reads");
     gc_memory_clear();
 }
 
