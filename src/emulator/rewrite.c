@@ -1,8 +1,6 @@
 /* Copies the source, and changes two forms outside comments and strings. */
 #include "rewrite.h"
 
-#include "libgpuconv/core/memory.h"
-
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
