@@ -1,623 +1,53 @@
-/* Runs the threads of a kernel as fibers, warp after warp, and stops at its first error. */
-#undef _FORTIFY_SOURCE /* its longjmp ends a program that jumps to another stack */
+/* Connects the emulator with a library, and calls its function. */
 #include "emulator.h"
 
 #include "counts.h"
-#include "fiber.h"
-#include "interface.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/number.h"
-#include "memory.h"
-#include "report.h"
-#include "symbols.h"
+#include "state.h"
 
 #include <dlfcn.h>
 #include <link.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARP = 32, MAX_THREADS = 1024, MAX_BUFFERS = 16, STATIC_SHARED = 48 << 10 };
+enum { MAX_BUFFERS = 16 };
 
-static const uint64_t max_steps = UINT64_C(1) << 27; /* of one thread: basic blocks */
-
-typedef enum thread_state { READY, AT_BARRIER, AT_EXCHANGE, DONE } thread_state;
-
-typedef struct thread {
-    gc_emulator_index index;
-    int number; /* within the block */
-    thread_state state;
-    gc_fiber *fiber; /* NULL: has not started, or has ended */
-    int line;        /* of the barrier or exchange */
-    int predicate;
-    unsigned mask;
-    unsigned long long value, values[WARP]; /* given to the warp, and received */
-    uint64_t steps;
-    uint8_t epoch;
-} thread;
-
-typedef void attach_function(const gc_emulator_table *table, void **anchor, void **dynamic);
-
-static struct emulator {
-    /* of the library */
-    char library[4200];
-    attach_function *attach;
-    gc_symbol *symbols;
-    int symbol_count;
-    uintptr_t base, shared_base, dynamic, image_begin, image_end;
-    uint64_t static_shared;
-    /* of a run */
-    jmp_buf outside;
-    gc_failure failure;
-    gc_failure pending; /* a read that what follows before the barrier may explain */
-    uintptr_t pending_address;
-    const thread *pending_thread;
-    int last_error;
-    uint32_t moment;
-    /* of a launch */
-    const gc_emulator_launch *launch;
-    gc_emulator_index block;
-    gc_accessor by;
-    thread threads[MAX_THREADS];
-    int thread_count;
-    thread *running; /* NULL: the host */
-    gc_fiber *idle[MAX_THREADS];
-    int idle_count;
-    int counted; /* threads for which the predicate of the barrier was true */
-    uint64_t clock;
-} e;
-
-/* ---- Errors ------------------------------------------------------------------------------------------------------ */
-
-/* Writes an index with as many numbers as the blocks and the grid have dimensions. */
-static const char *name_index(gc_emulator_index i, char *text, size_t room) {
-    const gc_emulator_index block = e.launch->block, grid = e.launch->grid;
-    if (block.z > 1 || grid.z > 1)
-        (void)snprintf(text, room, "(%u, %u, %u)", i.x, i.y, i.z);
-    else if (block.y > 1 || grid.y > 1)
-        (void)snprintf(text, room, "(%u, %u)", i.x, i.y);
-    else
-        (void)snprintf(text, room, "%u", i.x);
-    return text;
-}
-
-/* Writes the name of the thread that runs. */
-static void name_running(gc_failure *failure) {
-    char index[2][40];
-    failure->is_set = true;
-    if (e.running)
-        (void)snprintf(failure->thread, sizeof failure->thread, "thread %s of block %s",
-                       name_index(e.running->index, index[0], sizeof index[0]),
-                       name_index(e.block, index[1], sizeof index[1]));
-}
-
-/* Ends the run. `place` is an address of the program; if it is NULL, `line` is the place. */
-static _Noreturn void stop(const void *place, int line, const char *hint, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static _Noreturn void stop(const void *place, int line, const char *hint, const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    (void)gc_vformat(e.failure.text, sizeof e.failure.text, format, values);
-    va_end(values);
-    (void)snprintf(e.failure.hint, sizeof e.failure.hint, "%s", hint);
-    e.failure.place = place;
-    e.failure.line = line;
-    name_running(&e.failure);
-    if (e.pending.is_set && !e.failure.other_place) /* the first error, unless the second is its reason */
-        e.failure = e.pending;
-    _longjmp(e.outside, 1);
-}
-
-/* Notes an error, and goes on until the threads meet at a barrier. */
-static void stop_at_barrier(const void *place, const gc_failure *failure) {
-    if (e.pending.is_set)
-        return;
-    e.pending = *failure;
-    e.pending.place = place;
-    name_running(&e.pending);
-}
-
-static const char *name_thread(int number, char *text, size_t room) {
-    return name_index(e.threads[number].index, text, room);
-}
-
-/* Writes the element of a region at an offset. */
-static const char *name_element(const gc_region *r, int64_t offset, unsigned bytes, char *text, size_t room) {
-    int64_t each = r->element ? r->element : bytes ? bytes : 1;
-    int64_t element = offset < 0 ? -((-offset + each - 1) / each) : offset / each;
-    if (r->element)
-        (void)snprintf(text, room, "%s[%lld]", r->name, (long long)element);
-    else
-        (void)snprintf(text, room, "element %lld of %s", (long long)element, r->name);
-    return text;
-}
-
-/* ---- Accesses ---------------------------------------------------------------------------------------------------- */
-
-static _Noreturn void stop_outside(uintptr_t address, unsigned bytes, int kind, const void *place) {
-    const gc_region *r = gc_memory_nearest(address);
-    const char *verb = kind & GC_EMULATOR_WRITE ? "writes" : "reads";
-    char element[100];
-    if (!r)
-        stop(place, 0, "Is the pointer one that solve got, or memory of cudaMalloc?",
-             "%s at the address 0x%llx, which belongs to no buffer.", verb, (unsigned long long)address);
-    int64_t each = r->element ? r->element : bytes ? bytes : 1;
-    stop(place, 0,
-         r->space == GC_SPACE_SHARED ? "An index into shared memory must stay below the array's size."
-         : kind & GC_EMULATOR_WRITE  ? "A thread whose index lies outside must not write: if (i < n)."
-                                     : "A thread whose index lies outside must not read: if (i < n).",
-         "%s %s, but %s has %lld element%s, from 0 to %lld.", verb,
-         name_element(r, (int64_t)(address - r->begin), bytes, element, sizeof element), r->name,
-         (long long)(r->bytes / (uint64_t)each), r->bytes == (uint64_t)each ? "" : "s",
-         (long long)(r->bytes / (uint64_t)each) - 1);
-}
-
-/* Describes a race. */
-static gc_failure describe_race(const gc_region *r, const gc_access *a, const gc_other *other) {
-    gc_failure f = {.other_place = gc_counts_place(other->site)};
-    char element[100], name[60] = "a thread of another block";
-    if (!other->other_block) {
-        char index[40];
-        (void)snprintf(name, sizeof name, "thread %s", name_thread(other->thread, index, sizeof index));
-    }
-    bool global = r->space != GC_SPACE_SHARED;
-    (void)snprintf(f.hint, sizeof f.hint, "%s",
-                   global
-                       ? "This is a race. Each thread must write elements of its own, or with an atomic operation: "
-                         "atomicAdd(&x, y)."
-                       : "This is a race. A barrier is missing: __syncthreads() between the write and the accesses of "
-                         "other threads.");
-    (void)snprintf(f.text, sizeof f.text, "%s %s, which %s %s in line %%LINE%%, with no barrier%s between.",
-                   a->kind & GC_EMULATOR_WRITE ? "writes" : "reads",
-                   name_element(r, (int64_t)a->offset, (unsigned)a->bytes, element, sizeof element), name,
-                   other->wrote ? "writes" : "reads", global ? " or atomic operation" : "");
-    return f;
-}
-
-/* Describes a read of shared memory that was not set. If a thread sets it before the barrier, it is a race. */
-static gc_failure describe_unset(const char *element) {
-    gc_failure f = {.hint = "Shared memory has no value until a thread of the block has set it."};
-    (void)snprintf(f.text, sizeof f.text, "reads %s, which was never set.", element);
-    return f;
-}
-
-static void access_region(gc_region *r, const gc_access *a, const void *place) {
-    gc_other other;
-    gc_failure failure;
-    char element[100];
-    gc_fault fault = gc_memory_access(r, a, &other);
-    if (!fault)
-        return;
-    switch (fault) {
-    case GC_FAULT_UNSET:
-        name_element(r, (int64_t)a->offset, (unsigned)a->bytes, element, sizeof element);
-        if (r->space != GC_SPACE_SHARED)
-            stop(place, 0, "Set it first: with a kernel, or with cudaMemsetAsync.", "reads %s, which was never set.",
-                 element);
-        failure = describe_unset(element);
-        stop_at_barrier(place, &failure);
-        break;
-    case GC_FAULT_READ_OF_ATOMIC:
-        failure = describe_race(r, a, &other);
-        e.pending_address = r->begin + a->offset;
-        e.pending_thread = e.running;
-        stop_at_barrier(place, &failure);
-        break;
-    case GC_FAULT_RACE:
-        failure = describe_race(r, a, &other);
-        e.failure.other_place = failure.other_place;
-        stop(place, 0, failure.hint, "%s", failure.text);
-    default:
-        stop(place, 0, "", "the emulator is out of memory.");
-    }
-}
-
-/* Checks memory that belongs to no region. */
-static void access_other(uintptr_t address, unsigned bytes, int kind, const void *place) {
-    bool is_argument = address - (uintptr_t)e.launch->argument < e.launch->argument_bytes;
-    bool is_constant = address >= e.image_begin && address < e.image_end && !(kind & GC_EMULATOR_WRITE);
-    if (!is_argument && !is_constant)
-        stop_outside(address, bytes, kind, place);
-}
-
-static void on_access(const void *pointer, unsigned long bytes, int kind, const void *place) {
-    uintptr_t address = (uintptr_t)pointer;
-    thread *t = e.running;
-    if (!bytes || (t && gc_fiber_has(t->fiber, pointer)))
-        return;
-    gc_region *r = gc_memory_find(address);
-    if (!t) {
-        if (r && r->owned)
-            stop(place, 0, "Only a kernel can. A pointer that solve gets may be passed on, not used.",
-                 "solve runs on the host, where it cannot %s memory of the device.",
-                 kind & GC_EMULATOR_WRITE ? "write" : "read");
-        return;
-    }
-    if (!r) {
-        access_other(address, (unsigned)bytes, kind, place);
-        return;
-    }
-    gc_site_kind site_kind = r->space == GC_SPACE_SHARED     ? GC_SITE_SHARED
-                             : r->space == GC_SPACE_CONSTANT ? GC_SITE_OTHER
-                                                             : GC_SITE_GLOBAL;
-    gc_access access = {&e.by, address - r->begin, bytes, kind, gc_counts_site(place, site_kind)};
-    if (access.offset + bytes > r->bytes)
-        stop_outside(r->begin + r->bytes, (unsigned)bytes, kind, place);
-    if (!(kind & GC_EMULATOR_UNALIGNED) && address % bytes != 0)
-        stop(place, 0, "A float4 must begin at a multiple of 16 bytes, a float2 at one of 8.",
-             "accesses %lu bytes at an address that is no multiple of %lu.", bytes, bytes);
-    if (kind & GC_EMULATOR_ATOMIC && e.pending_thread == t && e.pending_address == address) {
-        e.pending = (gc_failure){.is_set = false};
-        e.pending_thread = NULL;
-    }
-    access_region(r, &access, place);
-    if (bytes <= 16)
-        gc_counts_note(access.site, t->number % WARP, address, (unsigned)bytes);
-}
-
-static void on_step(const void *place) {
-    thread *t = e.running;
-    e.clock++;
-    if (!t)
-        return;
-    if (++t->steps > max_steps)
-        stop(place, 0, "Does the loop's variable change in every step, and towards its end?",
-             "does not end: it has an endless loop, or one of more than a hundred million steps.");
-    gc_counts_note(gc_counts_site(place, GC_SITE_BLOCK), t->number % WARP, 0, 0);
-}
-
-static void on_enter_host(const void *function, const void *place) {
-    if (e.running && function != e.launch->function)
-        stop(place, 0, "Write __device__ before that function.",
-             "runs a function of the host; a kernel can call only functions marked __device__.");
-}
-
-static void on_outside_array(int line, long long index) {
-    stop(NULL, line, "The first index is 0, the last one the size less 1.",
-         "uses the index %lld, which lies outside the array.", index);
-}
-
-static void on_divide_by_zero(int line) {
-    stop(NULL, line, "", "divides an integer by zero.");
-}
-
-static gc_emulator_index on_index(int which, const void *place) {
-    if (!e.running)
-        stop(place, 0, "A kernel is launched with its grid: kernel<<<blocks, threads, 0, stream>>>(...).",
-             "uses threadIdx, blockIdx, blockDim or gridDim outside a launch: the kernel was called as a function, or "
-             "solve uses them.");
-    return which == GC_EMULATOR_THREAD       ? e.running->index
-           : which == GC_EMULATOR_BLOCK      ? e.block
-           : which == GC_EMULATOR_BLOCK_SIZE ? e.launch->block
-                                             : e.launch->grid;
-}
-
-/* ---- Threads ----------------------------------------------------------------------------------------------------- */
-
-/* Returns the next lane of the warp, if it has not started; the fiber that ended a lane then runs it too. */
-static thread *next_lane(const thread *t) {
-    int next = t->number + 1;
-    return next < e.thread_count && next % WARP != 0 && e.threads[next].state == READY && !e.threads[next].fiber
-               ? &e.threads[next]
-               : NULL;
-}
-
-static void run_fiber(gc_fiber *self) {
-    for (;;) {
-        thread *t = e.running;
-        e.launch->body(e.launch->argument);
-        t->state = DONE;
-        t->fiber = NULL;
-        thread *next = next_lane(t);
-        if (!next) {
-            e.idle[e.idle_count++] = self;
-            gc_fiber_leave(self);
-            continue;
-        }
-        next->fiber = self;
-        e.by.thread = (uint16_t)next->number;
-        e.by.epoch = next->epoch;
-        e.running = next;
-    }
-}
-
-static void resume(thread *t) {
-    if (!t->fiber)
-        t->fiber = e.idle_count > 0 ? e.idle[--e.idle_count] : gc_fiber_new(run_fiber);
-    if (!t->fiber)
-        stop(NULL, e.launch->line, "", "the emulator is out of memory.");
-    e.by.thread = (uint16_t)t->number;
-    e.by.epoch = t->epoch;
-    e.running = t;
-    gc_fiber_enter(t->fiber);
-    e.running = NULL;
-}
-
-static int on_barrier(int line, int predicate, int *threads) {
-    thread *t = e.running;
-    if (!t)
-        stop(NULL, line, "", "__syncthreads() is used outside a kernel.");
-    t->state = AT_BARRIER;
-    t->line = line;
-    t->predicate = predicate;
-    gc_fiber_leave(t->fiber);
-    if (threads)
-        *threads = e.thread_count;
-    return e.counted;
-}
-
-static const unsigned long long *on_exchange(int line, unsigned mask, unsigned long long value) {
-    thread *t = e.running;
-    if (!t)
-        stop(NULL, line, "", "a function of a warp is used outside a kernel.");
-    if (!(mask >> t->number % WARP & 1))
-        stop(NULL, line, "The mask names the lanes that take part; 0xffffffff names all of them.",
-             "takes part in an exchange whose mask, 0x%x, does not name its lane, %d.", mask, t->number % WARP);
-    t->state = AT_EXCHANGE;
-    t->line = line;
-    t->mask = mask;
-    t->value = value;
-    gc_fiber_leave(t->fiber);
-    return t->values;
-}
-
-static unsigned on_active(void) {
-    return 0xffffffffu;
-}
-
-static void on_fence(void) {
-    e.by.fenced = true;
-}
-
-static unsigned long long on_clock(void) {
-    return e.clock;
-}
-
-/* Stops at a thread that waits. */
-static _Noreturn void stop_waiting(thread *t, const char *what, const thread *other) {
-    char index[40];
-    name_index(other->index, index, sizeof index);
-    e.running = t;
-    if (other->state == DONE)
-        stop(NULL, t->line, "All threads of the block must reach it: no return before it, no branch around it.",
-             "waits at %s, which thread %s does not reach: it has ended.", what, index);
-    stop(NULL, t->line,
-         "All threads must reach the same one: it must not stand in a branch that only some of them take.",
-         "waits at %s, but thread %s waits in line %d.", what, index, other->line);
-}
-
-/* Lets the lanes of an exchange go on if all of its mask have come. Returns whether they have. */
-static bool finish_exchange(thread *lanes, int count, unsigned mask) {
-    unsigned long long values[WARP];
-    memset(values, 0xff, sizeof values);
-    for (int l = 0; l < count; l++) {
-        if (!(mask >> l & 1) || lanes[l].state == DONE)
-            continue;
-        if (lanes[l].state != AT_EXCHANGE || lanes[l].mask != mask)
-            return false;
-        values[l] = lanes[l].value;
-    }
-    for (int l = 0; l < count; l++)
-        if (mask >> l & 1 && lanes[l].state == AT_EXCHANGE) {
-            memcpy(lanes[l].values, values, sizeof values);
-            lanes[l].state = READY;
-            lanes[l].epoch++;
-        }
-    return true;
-}
-
-/* Runs the lanes of a warp until all have ended or wait at a barrier. */
-static void run_warp(thread *lanes, int count) {
-    for (bool goes_on = true; goes_on;) {
-        goes_on = false;
-        for (int l = 0; l < count; l++)
-            if (lanes[l].state == READY)
-                resume(&lanes[l]);
-        for (int l = 0; l < count; l++)
-            if (lanes[l].state == AT_EXCHANGE && finish_exchange(lanes, count, lanes[l].mask))
-                goes_on = true;
-    }
-    for (int l = 0; l < count; l++) {
-        if (lanes[l].state != AT_EXCHANGE)
-            continue;
-        for (int o = 0; o < count; o++)
-            if (lanes[l].mask >> o & 1 && (lanes[o].state != AT_EXCHANGE || lanes[o].mask != lanes[l].mask))
-                if (lanes[o].state != DONE)
-                    stop_waiting(&lanes[l], "a shuffle or __syncwarp()", &lanes[o]);
-    }
-    gc_counts_flush();
-}
-
-/* Lets the threads of a block go on from a barrier. Returns false if all have ended. */
-static bool finish_barrier(void) {
-    if (e.pending.is_set) {
-        e.failure = e.pending;
-        _longjmp(e.outside, 1);
-    }
-    thread *waiting = NULL, *other = NULL;
-    for (int i = 0; i < e.thread_count && !waiting; i++)
-        if (e.threads[i].state == AT_BARRIER)
-            waiting = &e.threads[i];
-    if (!waiting)
-        return false;
-    e.counted = 0;
-    for (int i = 0; i < e.thread_count && !other; i++) {
-        if (e.threads[i].state != AT_BARRIER || e.threads[i].line != waiting->line)
-            other = &e.threads[i];
-        e.counted += e.threads[i].predicate != 0;
-    }
-    if (other)
-        stop_waiting(waiting, "__syncthreads()", other);
-    for (int i = 0; i < e.thread_count; i++)
-        e.threads[i].state = READY;
-    e.by.now = ++e.moment;
-    return true;
-}
-
-static void clear_shared(gc_region *region) {
-    memset((void *)region->begin, 0xff, region->bytes);
-    gc_memory_forget(region);
-}
-
-static void run_block(void) {
-    const gc_emulator_index n = e.launch->block;
-    e.by.now = e.by.block_began = ++e.moment;
-    gc_memory_each_shared(clear_shared);
-    for (int i = 0; i < e.thread_count; i++)
-        e.threads[i] =
-            (thread){.number = i, .index = {(unsigned)i % n.x, (unsigned)i / n.x % n.y, (unsigned)i / n.x / n.y}};
-    do {
-        for (int i = 0; i < e.thread_count; i += WARP)
-            run_warp(&e.threads[i], e.thread_count - i < WARP ? e.thread_count - i : WARP);
-    } while (finish_barrier());
-}
-
-/* ---- Launches ---------------------------------------------------------------------------------------------------- */
-
-static void check_launch(const gc_emulator_launch *l) {
-    uint64_t threads = (uint64_t)l->block.x * l->block.y * l->block.z;
-    if (threads < 1 || threads > MAX_THREADS || l->block.x > 1024 || l->block.y > 1024 || l->block.z > 64)
-        stop(NULL, l->line, "Choose a smaller block, and more of them.",
-             "the launch fails: a block has 1 to 1024 threads, and this one %llu (%u x %u x %u).",
-             (unsigned long long)threads, l->block.x, l->block.y, l->block.z);
-    if (l->grid.x < 1 || l->grid.y < 1 || l->grid.z < 1 || l->grid.x > INT32_MAX || l->grid.y > 65535 ||
-        l->grid.z > 65535)
-        stop(NULL, l->line, "The number of blocks is rounded up: (n + 255) / 256.",
-             "the launch fails: a grid of %u x %u x %u blocks is not possible.", l->grid.x, l->grid.y, l->grid.z);
-    if (e.static_shared > STATIC_SHARED || l->shared_bytes > GC_EMULATOR_DYNAMIC_BYTES)
-        stop(NULL, l->line, "Make the tile smaller.",
-             "the launch fails: too much shared memory, %llu bytes for each block; 49152 can be declared.",
-             (unsigned long long)(e.static_shared > STATIC_SHARED ? e.static_shared : l->shared_bytes));
-}
-
-static void on_launch(const gc_emulator_launch *l) {
-    if (e.running)
-        stop(NULL, l->line, "", "a kernel launches a kernel, which the emulator cannot do.");
-    check_launch(l);
-    e.launch = l;
-    e.thread_count = (int)(l->block.x * l->block.y * l->block.z);
-    gc_region *dynamic = gc_memory_find(e.dynamic);
-    if (dynamic) {
-        free(dynamic->cells);
-        dynamic->cells = NULL;
-        dynamic->is_narrow = false;
-        dynamic->bytes = l->shared_bytes ? l->shared_bytes : 1; /* so that it is found again */
-    }
-    e.by = (gc_accessor){.launch_began = e.moment + 1};
-    for (e.block.z = 0; e.block.z < l->grid.z; e.block.z++)
-        for (e.block.y = 0; e.block.y < l->grid.y; e.block.y++)
-            for (e.block.x = 0; e.block.x < l->grid.x; e.block.x++)
-                run_block();
-    e.launch = NULL;
-}
-
-/* ---- Functions of the host --------------------------------------------------------------------------------------- */
-
-static void *on_allocate(unsigned long bytes) {
-    const gc_region *region = gc_memory_allocate("the memory of cudaMalloc", bytes ? bytes : 1);
-    return region ? (void *)region->begin : NULL;
-}
-
-static int on_release(void *memory) {
-    gc_region *region = gc_memory_find((uintptr_t)memory);
-    if (!memory)
-        return 0;
-    if (!region || region->begin != (uintptr_t)memory || !region->owned)
-        return 1;
-    region->freed = true;
-    return 0;
-}
-
-static int on_set_error(int code) {
-    return e.last_error = code;
-}
-
-static int on_last_error(int clear) {
-    int code = e.last_error;
-    if (clear)
-        e.last_error = 0;
-    return code;
-}
-
-/* Checks that a copy or fill stays within one buffer. Returns its region, or NULL for memory of the host. */
-static gc_region *check_range(const void *memory, unsigned long bytes, int line) {
-    gc_region *region = gc_memory_find((uintptr_t)memory);
-    if (!region) {
-        region = gc_memory_nearest((uintptr_t)memory);
-        if (!region || !region->owned)
-            return NULL;
-    }
-    uint64_t offset = (uintptr_t)memory - region->begin;
-    if (offset > region->bytes || bytes > region->bytes - offset)
-        stop(NULL, line, "The size is in bytes: count * sizeof(float).",
-             "copies or sets %lu bytes of %s, which has %llu from there on.", bytes, region->name,
-             (unsigned long long)(offset > region->bytes ? 0 : region->bytes - offset));
-    return region;
-}
-
-static void note_set(gc_region *region, const void *memory, unsigned long bytes, int line) {
-    if (region && gc_memory_set(region, (uintptr_t)memory - region->begin, bytes))
-        stop(NULL, line, "", "the emulator is out of memory.");
-}
-
-static void on_copy(void *to, const void *from, unsigned long bytes, int line) {
-    if (!bytes)
-        return;
-    (void)check_range(from, bytes, line);
-    gc_region *region = check_range(to, bytes, line);
-    memmove(to, from, bytes);
-    note_set(region, to, bytes, line);
-}
-
-static void on_fill(void *to, int byte, unsigned long bytes, int line) {
-    if (!bytes)
-        return;
-    gc_region *region = check_range(to, bytes, line);
-    if (!region)
-        stop(NULL, line, "", "sets memory that belongs to no buffer.");
-    memset(to, byte, bytes);
-    note_set(region, to, bytes, line);
-}
+struct gc_emulated gc_emulated;
 
 static const gc_emulator_table table = {
-    .access = on_access,
-    .step = on_step,
-    .enter_host = on_enter_host,
-    .outside_array = on_outside_array,
-    .divide_by_zero = on_divide_by_zero,
-    .index = on_index,
-    .launch = on_launch,
-    .barrier = on_barrier,
-    .exchange = on_exchange,
-    .active = on_active,
-    .fence = on_fence,
-    .clock = on_clock,
-    .allocate = on_allocate,
-    .release = on_release,
-    .set_error = on_set_error,
-    .last_error = on_last_error,
-    .copy = on_copy,
-    .fill = on_fill,
+    .access = gc_on_access,
+    .step = gc_on_step,
+    .enter_host = gc_on_enter_host,
+    .outside_array = gc_on_outside_array,
+    .divide_by_zero = gc_on_divide_by_zero,
+    .index = gc_on_index,
+    .launch = gc_on_launch,
+    .barrier = gc_on_barrier,
+    .exchange = gc_on_exchange,
+    .active = gc_on_active,
+    .fence = gc_on_fence,
+    .clock = gc_on_clock,
+    .allocate = gc_on_allocate,
+    .release = gc_on_release,
+    .set_error = gc_on_set_error,
+    .last_error = gc_on_last_error,
+    .copy = gc_on_copy,
+    .fill = gc_on_fill,
 };
-
-/* ---- A run ------------------------------------------------------------------------------------------------------- */
 
 /* Finds where the library's segments lie. */
 static int find_image(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     (void)data;
-    if (info->dlpi_addr != e.base)
+    if (info->dlpi_addr != gc_emulated.base)
         return 0;
     for (int i = 0; i < info->dlpi_phnum; i++) {
-        uintptr_t begin = e.base + info->dlpi_phdr[i].p_vaddr, end = begin + info->dlpi_phdr[i].p_memsz;
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && end > e.image_end)
-            e.image_end = end;
+        uintptr_t begin = gc_emulated.base + info->dlpi_phdr[i].p_vaddr, end = begin + info->dlpi_phdr[i].p_memsz;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && end > gc_emulated.image_end)
+            gc_emulated.image_end = end;
     }
-    e.image_begin = e.base;
+    gc_emulated.image_begin = gc_emulated.base;
     return 1;
 }
 
@@ -626,41 +56,41 @@ gpuconv_status gc_emulator_open(void *library, const char *path, gpuconv_error *
     Dl_info about;
     if (!symbol)
         return GPUCONV_OK;
-    (void)snprintf(e.library, sizeof e.library, "%s", path);
-    gpuconv_status err = gc_symbols_read(path, &e.symbols, &e.symbol_count, error);
+    (void)snprintf(gc_emulated.library, sizeof gc_emulated.library, "%s", path);
+    gpuconv_status err = gc_symbols_read(path, &gc_emulated.symbols, &gc_emulated.symbol_count, error);
     if (err)
         return err;
-    memcpy((void *)&e.attach, &symbol, sizeof symbol);
-    e.attach(&table, &anchor, &dynamic);
+    memcpy((void *)&gc_emulated.attach, &symbol, sizeof symbol);
+    gc_emulated.attach(&table, &anchor, &dynamic);
     if (!dladdr(symbol, &about))
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: its address is not known", path);
-    e.base = (uintptr_t)about.dli_fbase;
-    e.dynamic = (uintptr_t)dynamic;
+    gc_emulated.base = (uintptr_t)about.dli_fbase;
+    gc_emulated.dynamic = (uintptr_t)dynamic;
     (void)dl_iterate_phdr(find_image, NULL);
-    for (int i = 0; i < e.symbol_count; i++)
-        if (strcmp(e.symbols[i].name, "gce_anchor") == 0)
-            e.shared_base = (uintptr_t)anchor - e.symbols[i].value;
-        else if (e.symbols[i].is_thread_local)
-            e.static_shared += e.symbols[i].bytes;
+    for (int i = 0; i < gc_emulated.symbol_count; i++)
+        if (strcmp(gc_emulated.symbols[i].name, "gce_anchor") == 0)
+            gc_emulated.shared_base = (uintptr_t)anchor - gc_emulated.symbols[i].value;
+        else if (gc_emulated.symbols[i].is_thread_local)
+            gc_emulated.static_shared += gc_emulated.symbols[i].bytes;
     return GPUCONV_OK;
 }
 
 bool gc_emulator_is_open(void) {
-    return e.attach != NULL;
+    return gc_emulated.attach != NULL;
 }
 
 /* Adds the variables of the library, and its dynamic shared memory. Returns false without memory. */
 static bool add_variables(void) {
-    for (int i = 0; i < e.symbol_count; i++) {
-        const gc_symbol *s = &e.symbols[i];
-        gc_region r = {.begin = (s->is_thread_local ? e.shared_base : e.base) + s->value,
+    for (int i = 0; i < gc_emulated.symbol_count; i++) {
+        const gc_symbol *s = &gc_emulated.symbols[i];
+        gc_region r = {.begin = (s->is_thread_local ? gc_emulated.shared_base : gc_emulated.base) + s->value,
                        .bytes = s->bytes,
                        .space = s->is_thread_local ? GC_SPACE_SHARED : GC_SPACE_CONSTANT,
                        .is_set = !s->is_thread_local};
         memcpy(r.name, s->name, sizeof r.name);
         if (strcmp(s->name, "gce_anchor") == 0)
             continue;
-        if (r.begin == e.dynamic) {
+        if (r.begin == gc_emulated.dynamic) {
             r.space = GC_SPACE_SHARED;
             r.is_set = false;
             (void)snprintf(r.name, sizeof r.name, "the dynamic shared memory");
@@ -700,30 +130,30 @@ static void fetch(const gc_emulator_buffer *buffer, const gc_region *region) {
 
 bool gc_emulator_run(gc_emulator_solve solve, const gc_emulator_buffer *buffer, int count, const int64_t *size) {
     static void *data[MAX_BUFFERS]; /* static: a jump back must not change it */
-    e.failure = e.pending = (gc_failure){.is_set = false};
-    e.pending_thread = NULL;
-    e.running = NULL;
-    e.launch = NULL;
+    gc_emulated.failure = gc_emulated.pending = (gc_failure){.is_set = false};
+    gc_emulated.pending_thread = NULL;
+    gc_emulated.running = NULL;
+    gc_emulated.launch = NULL;
     gc_counts_clear();
     gc_memory_clear();
-    if (_setjmp(e.outside) == 0) {
+    if (_setjmp(gc_emulated.outside) == 0) {
         if (count > MAX_BUFFERS || !add_variables() || !add_buffers(buffer, count, data))
-            stop(NULL, 0, "", "the emulator is out of memory.");
+            gc_stop(NULL, 0, "", "the emulator is out of memory.");
         int code = solve(data, size, NULL);
         if (code)
-            stop(NULL, 0, "", "a function of CUDA failed in solve: error %d.", code);
+            gc_stop(NULL, 0, "", "a function of CUDA failed in solve: error %d.", code);
         for (int i = 0; i < count; i++)
             if (buffer[i].bytes > 0)
                 fetch(&buffer[i], gc_memory_find((uintptr_t)data[i]));
     }
-    e.running = NULL;
-    return !e.failure.is_set;
+    gc_emulated.running = NULL;
+    return !gc_emulated.failure.is_set;
 }
 
 void gc_emulator_error(char *text, size_t room) {
-    gc_report_failure(&e.failure, e.library, text, room);
+    gc_report_failure(&gc_emulated.failure, gc_emulated.library, text, room);
 }
 
 void gc_emulator_counts(char *text, size_t room) {
-    gc_report_counts(e.library, text, room);
+    gc_report_counts(gc_emulated.library, text, room);
 }
