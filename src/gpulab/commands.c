@@ -83,10 +83,12 @@ static int print_ptx(const options *o, const char **names) {
     const gc_lab_module *chosen[64];
     if (!names || !names[0])
         return fail(EXIT_USAGE, "ptx needs the name of a module; gpulab list prints them", NULL);
+    gpuconv_error error = {0};
     int n = choose_modules(names, chosen);
+    (void)gc_catch_signals();
     for (int i = 0; i < n; i++)
-        if (!gc_lab_write_ptx(chosen[i], o->counts, stdout))
-            return fail(EXIT_FAILED, "this build has no CUDA and therefore no PTX of ", chosen[i]->name);
+        if (gc_lab_write_ptx(chosen[i], o->counts, stdout, &error))
+            return fail(EXIT_FAILED, error.message, NULL);
     return n ? EXIT_DONE : EXIT_USAGE;
 }
 

@@ -70,6 +70,14 @@ static const char *c_type(gc_lab_type type) {
     }
 }
 
+/* Returns whether a dimension is called like a buffer. */
+static bool names_buffer(const char *dimension, const gc_lab_buffer *buffer, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(buffer[i].name, dimension) == 0)
+            return true;
+    return false;
+}
+
 void gc_solve_signature(const gc_lab_module *module, char *text, size_t room) {
     gc_lab_buffer buffer[LAB_BUFFERS];
     int count = module->buffers(module->sizes[0].value, buffer);
@@ -78,7 +86,8 @@ void gc_solve_signature(const gc_lab_module *module, char *text, size_t room) {
         used += (size_t)snprintf(text + used, room - used, "%s%s *%s, ", buffer[i].role == LAB_INPUT ? "const " : "",
                                  c_type(buffer[i].type), buffer[i].name);
     for (int d = 0; d < LAB_DIMENSIONS && module->dimension[d] && used < room; d++)
-        used += (size_t)snprintf(text + used, room - used, "int64_t %s, ", module->dimension[d]);
+        used += (size_t)snprintf(text + used, room - used, "int64_t %s%s, ",
+                                 names_buffer(module->dimension[d], buffer, count) ? "n_" : "", module->dimension[d]);
     if (used < room)
         (void)snprintf(text + used, room - used, "cudaStream_t stream)");
 }
@@ -128,37 +137,46 @@ static gpuconv_status link_source(const char *source, const gc_work_folder *fold
     return err ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", link, strerror(errno)) : GPUCONV_OK;
 }
 
-gpuconv_status gc_compile_student(const gc_lab_module *module, const char *source, int capability,
-                                  const gc_work_folder *folder, bool *compiled, gpuconv_error *error) {
-    char nvcc[4200], path[4200], architecture[32];
-    const char *root = getenv("CUDA_PATH");
-    char bin[4200];
-    *compiled = false;
-    (void)snprintf(bin, sizeof bin, "%s/bin", root && *root ? root : "/usr/local/cuda");
+gpuconv_status gc_prepare_student(const gc_lab_module *module, const char *source, const gc_work_folder *folder,
+                                  gpuconv_error *error) {
+    char path[4200];
     gpuconv_status err = link_source(source, folder, error);
     if (err)
         return err;
-    if (!gc_process_find("nvcc", "CUDACXX", bin, nvcc, sizeof nvcc))
-        return gc_fail(
-            error, GPUCONV_ERROR_FILE,
-            "nvcc was not found: install NVIDIA's CUDA toolkit, and put nvcc into PATH or its path into CUDACXX");
     FILE *header = fopen(gc_work_path(folder, "gpulab_solve.h", path, sizeof path), "w");
     if (header)
         write_header(module, header);
     if (!header || (ferror(header) | fclose(header)) != 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(errno));
+    return GPUCONV_OK;
+}
+
+bool gc_find_nvcc(char *path, size_t room) {
+    char bin[4200];
+    const char *root = getenv("CUDA_PATH");
+    (void)snprintf(bin, sizeof bin, "%s/bin", root && *root ? root : "/usr/local/cuda");
+    return gc_process_find("nvcc", "CUDACXX", bin, path, room);
+}
+
+gpuconv_status gc_compile_student(int capability, const gc_work_folder *folder, bool *compiled, gpuconv_error *error) {
+    char nvcc[4200], path[4200], architecture[32];
+    *compiled = false;
+    if (!gc_find_nvcc(nvcc, sizeof nvcc))
+        return gc_fail(
+            error, GPUCONV_ERROR_FILE,
+            "nvcc was not found: install NVIDIA's CUDA toolkit, and put nvcc into PATH or its path into CUDACXX");
     (void)snprintf(architecture, sizeof architecture, "-arch=sm_%d", capability);
     const char *const arguments[] = {nvcc,         "-shared",    "-O3",      "-std=c++17",     "-lineinfo",
                                      "-Xcompiler", "-fPIC",      "-Xlinker", "-z,defs",        architecture,
                                      "-I",         "folder",     "-include", "gpulab_solve.h", "student.cu",
                                      "-o",         "student.so", NULL};
     gc_process_result result;
-    err =
+    gpuconv_status err =
         gc_process_run(&(gc_process_request){arguments, folder->path,
                                              gc_work_path(folder, "messages.txt", path, sizeof path), compile_seconds},
                        &result, error);
     if (!err && result.timed_out)
-        err = gc_fail(error, GPUCONV_ERROR_FILE, "%s: the compiler did not end within %.0f s", source, compile_seconds);
+        err = gc_fail(error, GPUCONV_ERROR_FILE, "the compiler did not end within %.0f s", compile_seconds);
     *compiled = !err && result.status == 0;
     return err;
 }

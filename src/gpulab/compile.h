@@ -30,10 +30,17 @@ const char *gc_work_path(const gc_work_folder *folder, const char *name, char *p
 /* Writes the declaration of solve for a module: its buffers, the dimensions of a size, and a stream. */
 void gc_solve_signature(const gc_lab_module *module, char *text, size_t room);
 
-/* Compiles `source` for a compute capability (90 for 9.0) into student.so in the folder. The compiler's messages are in
- * messages.txt. `*compiled` is false if the compiler refused the source.
- * @return FILE if the source cannot be read or the compiler cannot be run, CANCELLED */
-gpuconv_status gc_compile_student(const gc_lab_module *module, const char *source, int capability,
-                                  const gc_work_folder *folder, bool *compiled, gpuconv_error *error);
+/* Writes what the compiler needs into the folder: a link to `source`, and the header.
+ * @return FILE if the source cannot be read */
+gpuconv_status gc_prepare_student(const gc_lab_module *module, const char *source, const gc_work_folder *folder,
+                                  gpuconv_error *error);
+
+/* Finds nvcc. Returns false if it is not installed. */
+bool gc_find_nvcc(char *path, size_t room);
+
+/* Compiles the source for a compute capability (90 for 9.0) into student.so in the folder. The compiler's messages are
+ * in messages.txt. `*compiled` is false if the compiler refused the source.
+ * @return FILE if the compiler cannot be run, CANCELLED */
+gpuconv_status gc_compile_student(int capability, const gc_work_folder *folder, bool *compiled, gpuconv_error *error);
 
 #endif

@@ -10,7 +10,14 @@
 
 enum { MAX_SHOWN = 3, LINE_BYTES = 1000 };
 
-/* An error message contains `part`; `meaning` says what to do. A meaning with %s gets the signature. */
+#define MISSPELT                                                                                                        \
+    "this name is not declared: is it misspelt? CUDA's own are threadIdx, blockIdx, blockDim and gridDim, with .x, .y " \
+    "and .z"
+#define SEMICOLON "a semicolon is missing, usually at the end of the line above"
+#define READ_ONLY "this is const: inputs are read only; write to the output"
+
+/* An error message of nvcc, g++ or clang++ contains `part`; `meaning` says what to do. A meaning with %s gets the
+ * signature. */
 static const struct {
     const char *part, *meaning;
 } meanings[] = {
@@ -24,12 +31,18 @@ static const struct {
     {"a host function call cannot be configured", "<<<...>>> launches kernels only: mark the function __global__"},
     {"must have a void return type",
      "a kernel returns nothing: declare it __global__ void, and write results to memory"},
-    {"is undefined", "this name is not declared: is it misspelt? CUDA's own are threadIdx, blockIdx, blockDim and "
-                     "gridDim, with .x, .y and .z"},
-    {"expected a \";\"", "a semicolon is missing, usually at the end of the line above"},
+    {"is undefined", MISSPELT},
+    {"was not declared in this scope", MISSPELT},
+    {"use of undeclared identifier", MISSPELT},
+    {"expected ';'", SEMICOLON},
+    {"expected ')'", "a closing bracket is missing"},
+    {"expected '}'", "a closing brace is missing"},
+    {"read-only location", READ_ONLY},
+    {"const-qualified type", READ_ONLY},
+    {"expected a \";\"", SEMICOLON},
     {"expected a \")\"", "a closing bracket is missing"},
     {"expected a \"}\"", "a closing brace is missing"},
-    {"modifiable lvalue", "this is const: inputs are read only; write to the output"},
+    {"modifiable lvalue", READ_ONLY},
     {"too few arguments", "the call has fewer arguments than the function has parameters"},
     {"too many arguments", "the call has more arguments than the function has parameters"},
     {"is incompatible with parameter", "the types differ: inputs are const float *, sizes are int64_t"},

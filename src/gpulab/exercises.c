@@ -159,7 +159,7 @@ void gc_exercise_write_start(const gc_lab_module *module, const gc_exercise *exe
     fprintf(
         to,
         "//\n// gpulab try %s           the task and hints\n// gpulab try %s FILE.cu   compiles this file, checks it "
-        "and measures it\n//\n"
+        "and measures it;\n// without a GPU an emulator runs it, and names the line and the thread of an error\n//\n"
         "// All pointers are on the device. solve queues its work on the stream and does not wait.\n"
         "// <cstdint>, <cuda_runtime.h>, <cuda_fp16.h> and <cuda_bf16.h> are included already.\n\n",
         name, name);

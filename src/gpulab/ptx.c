@@ -1,11 +1,19 @@
-/* Embeds one PTX file per .cu file with the assembler's .incbin and counts its instructions per kernel and opcode. */
+/* Embeds one PTX file per .cu file with the assembler's .incbin, or makes it with nvcc, and counts its instructions per
+ * kernel and opcode. */
 #include "ptx.h"
 
+#include "compile.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "process.h"
 #include "sources.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #ifdef LAB_PTX_FILES /* generated header; each line is LAB_PTX(name of the .cu file, "path of the .ptx file") */
 #define LAB_PTX(name, path)                                                                                            \
@@ -43,7 +51,7 @@ static const struct {
                {"shuffle", "shfl.", ""},
                {"barrier", "bar.|barrier.", ""}};
 
-enum { COLUMNS = LAB_LENGTH(columns) };
+enum { COLUMNS = LAB_LENGTH(columns), MAX_PTX = 64 << 20 };
 
 static bool has_parts(const char *opcode, const char *part) {
     while (*part) {
@@ -136,19 +144,133 @@ static void count_file(const char *text, FILE *to) {
     }
 }
 
-bool gc_lab_write_ptx(const gc_lab_module *module, bool table_only, FILE *to) {
+/* Prints the table, and the text, of the PTX of one source. */
+static void write_ptx(const char *name, const char *text, bool table_only, FILE *to) {
+    fprintf(to, "// kernels/course/%s.cu\n// %-28s", name, "kernel: instructions");
+    for (int c = 0; c < COLUMNS; c++)
+        fprintf(to, " %9s", columns[c].title);
+    fprintf(to, " %9s\n", "total");
+    count_file(text, to);
+    if (!table_only)
+        fprintf(to, "%s\n", text);
+}
+
+/* ---- PTX that nvcc makes ----------------------------------------------------------------------------------------- */
+
+#ifndef LAB_PTX_FILES
+#define EMBED(label, path)                                                                                             \
+    __asm__(".section .rodata\n" #label ":\n.incbin \"" LAB_FOLDER "/" path "\"\n.byte 0\n.previous\n");               \
+    extern const char label[]; /* NOLINT(bugprone-macro-parentheses): a declared name */
+EMBED(lab_header, "src/gpulab/lab.h")
+EMBED(lab_convolution, "kernels/course/convolution.h")
+EMBED(lab_softmax, "kernels/device/softmax.cuh")
+EMBED(lab_tma, "kernels/device/tma.cuh")
+EMBED(lab_wgmma, "kernels/device/wgmma.cuh")
+
+/* What the sources of the modules include besides headers of their own folder. */
+static const gc_lab_source headers[] = {{"gpulab/lab.h", lab_header},
+                                        {"convolution.h", lab_convolution},
+                                        {"kernels/device/softmax.cuh", lab_softmax},
+                                        {"kernels/device/tma.cuh", lab_tma},
+                                        {"kernels/device/wgmma.cuh", lab_wgmma}};
+static const char *const folders[] = {"gpulab", "kernels", "kernels/device"};
+static const double compile_seconds = 180;
+
+static gpuconv_status write_file(const gc_work_folder *folder, const char *name, const char *text,
+                                 gpuconv_error *error) {
+    char path[4200];
+    FILE *to = fopen(gc_work_path(folder, name, path, sizeof path), "w");
+    bool bad = !to || fputs(text, to) == EOF;
+    if (to && fclose(to) != 0)
+        bad = true;
+    return bad ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(errno)) : GPUCONV_OK;
+}
+
+/* Writes the sources of all modules and what they include. */
+static gpuconv_status write_sources(const gc_work_folder *folder, gpuconv_error *error) {
+    char path[4200];
+    gpuconv_status err = GPUCONV_OK;
+    for (int i = 0; i < LAB_LENGTH(folders) && !err; i++)
+        if (mkdir(gc_work_path(folder, folders[i], path, sizeof path), 0700) != 0)
+            err = gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
+    for (int i = 0; i < LAB_LENGTH(headers) && !err; i++)
+        err = write_file(folder, headers[i].path, headers[i].text, error);
+    for (const gc_lab_source *s = gc_lab_sources(); s->path && !err; s++)
+        err = write_file(folder, strrchr(s->path, '/') + 1, s->text, error);
+    return err;
+}
+
+/* Removes the folder with the folders in it. */
+static void remove_sources(gc_work_folder *folder) {
+    char path[4200];
+    for (int i = 0; i < LAB_LENGTH(headers); i++)
+        (void)unlink(gc_work_path(folder, headers[i].path, path, sizeof path));
+    for (int i = LAB_LENGTH(folders) - 1; i >= 0; i--)
+        (void)rmdir(gc_work_path(folder, folders[i], path, sizeof path));
+    gc_work_folder_remove(folder);
+}
+
+/* Compiles one source. Sets `*text` to its PTX. */
+static gpuconv_status compile_source(const gc_work_folder *folder, const char *name, char **text,
+                                     gpuconv_error *error) {
+    char nvcc[4200], path[4200];
+    *text = NULL;
+    if (!gc_find_nvcc(nvcc, sizeof nvcc))
+        return gc_fail(error, GPUCONV_ERROR_FILE,
+                       "this build has no CUDA, and nvcc, which could make the PTX, was not found");
+    const char *const arguments[] = {
+        nvcc,  "-ptx", "-O3", "-std=c++17", strstr(name, "_hopper") ? "-arch=compute_90a" : "-arch=compute_90",
+        "-I.", name,   "-o",  "ptx",        NULL};
+    gc_process_result result;
+    gpuconv_status err =
+        gc_process_run(&(gc_process_request){arguments, folder->path,
+                                             gc_work_path(folder, "messages", path, sizeof path), compile_seconds},
+                       &result, error);
+    if (err)
+        return err;
+    FILE *from = result.status == 0 ? fopen(gc_work_path(folder, "ptx", path, sizeof path), "r") : NULL;
+    *text = from ? gc_calloc(MAX_PTX + 1, 1) : NULL;
+    if (*text)
+        (*text)[fread(*text, 1, MAX_PTX, from)] = '\0';
+    if (from)
+        (void)fclose(from);
+    return *text ? GPUCONV_OK : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s cannot compile it", name, nvcc);
+}
+
+static gpuconv_status compile_module(const gc_lab_module *module, bool table_only, FILE *to, gpuconv_error *error) {
+    gc_work_folder folder;
+    gpuconv_status err = gc_work_folder_new(&folder, error);
+    if (!err)
+        err = write_sources(&folder, error);
+    for (const gc_lab_source *s = gc_lab_sources(); s->path && !err; s++) {
+        char *text, stem[100];
+        const char *name = strrchr(s->path, '/') + 1, *end = strrchr(name, '.');
+        if (strcmp(end, ".cu") != 0 || !gc_lab_is_source_of(name, module->name))
+            continue;
+        err = compile_source(&folder, name, &text, error);
+        (void)snprintf(stem, sizeof stem, "%.*s", (int)(end - name), name);
+        if (!err)
+            write_ptx(stem, text, table_only, to);
+        free(text);
+    }
+    remove_sources(&folder);
+    return err;
+}
+#else
+static gpuconv_status compile_module(const gc_lab_module *module, bool table_only, FILE *to, gpuconv_error *error) {
+    (void)table_only;
+    (void)to;
+    return gc_fail(error, GPUCONV_ERROR_FILE, "this build has no PTX of %s", module->name);
+}
+#endif
+
+gpuconv_status gc_lab_write_ptx(const gc_lab_module *module, bool table_only, FILE *to, gpuconv_error *error) {
     bool found = false;
     for (int f = 0; files[f].name; f++) {
         if (!gc_lab_is_source_of(files[f].name, module->name))
             continue;
         found = true;
-        fprintf(to, "// kernels/course/%s.cu\n// %-28s", files[f].name, "kernel: instructions");
-        for (int c = 0; c < COLUMNS; c++)
-            fprintf(to, " %9s", columns[c].title);
-        fprintf(to, " %9s\n", "total");
-        count_file(files[f].text, to);
-        if (!table_only)
-            fprintf(to, "%s\n", files[f].text);
+        write_ptx(files[f].name, files[f].text, table_only, to);
     }
-    return found;
+    return found ? GPUCONV_OK : compile_module(module, table_only, to, error);
 }

@@ -2,6 +2,7 @@
 #include "student.h"
 
 #include "diagnose.h"
+#include "emulator/emulator.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "run.h"
@@ -13,11 +14,31 @@
 
 enum { REPEATS = 2, MAX_RUNGS = 64 };
 
-/* The function that launch_student calls: a launcher has no argument for it. */
+static const double emulated_cost = 5e7; /* the largest sum of bytes and operations of a size that is emulated */
+
+/* The function that launch_student calls, and its module: a launcher has no argument for them. */
 static gc_student_solve student_solve;
+static const gc_lab_module *student_module;
+
+/* Runs the function in the emulator. Returns LAB_CANNOT if the emulator found an error. */
+static int emulate(const gc_lab_run *run) {
+    gc_lab_buffer buffer[LAB_BUFFERS];
+    gc_emulator_buffer emulated[LAB_BUFFERS];
+    int count = student_module->buffers(run->size, buffer);
+    for (int i = 0; i < count; i++) {
+        int64_t bytes = gc_lab_type_bytes(buffer[i].type);
+        emulated[i] = (gc_emulator_buffer){.name = buffer[i].name,
+                                           .data = run->buffer[i],
+                                           .bytes = buffer[i].count * bytes,
+                                           .element = (unsigned)bytes,
+                                           .is_float = gc_lab_type_is_float(buffer[i].type),
+                                           .is_set = buffer[i].role == LAB_INPUT || buffer[i].role == LAB_SCRATCH};
+    }
+    return gc_emulator_run(student_solve, emulated, count, run->size) ? 0 : LAB_CANNOT;
+}
 
 static int launch_student(const gc_lab_run *run) {
-    return student_solve(run->buffer, run->size, run->stream[0]);
+    return gc_emulator_is_open() ? emulate(run) : student_solve(run->buffer, run->size, run->stream[0]);
 }
 
 bool gc_student_can_try(const gc_lab_module *module) {
@@ -37,7 +58,7 @@ gpuconv_status gc_student_load(const char *path, gc_student_solve *solve, gpucon
     if (!symbol)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be loaded: %s", path, dlerror());
     memcpy((void *)solve, &symbol, sizeof symbol);
-    return GPUCONV_OK;
+    return gc_emulator_open(library, path, error);
 }
 
 /* Returns the variant that stands for the student's kernel. */
@@ -66,7 +87,12 @@ static void set_state(json_t *report, const char *state, const char *text) {
 }
 
 static void set_failed(json_t *report, int code) {
-    char text[300];
+    char text[1500];
+    if (gc_emulator_is_open()) {
+        gc_emulator_error(text, sizeof text);
+        set_state(report, "found", text);
+        return;
+    }
     (void)snprintf(text, sizeof text, "%s", gc_lab_device_error_text(code));
     set_state(report, "failed", text);
     (void)json_object_set_new(report, "code", json_integer(code));
@@ -149,7 +175,7 @@ static bool check_size(const gc_lab_session *session, const gc_student_request *
                        gc_lab_case *c, json_t *report) {
     bool right = true, other_right = true;
     char first[1500] = "";
-    for (int i = 0; i < REPEATS; i++) {
+    for (int i = 0; i < (gc_emulator_is_open() ? 1 : REPEATS); i++) { /* the emulator finds races by itself */
         right = run_once(session, request, v, c, report);
         const char *state = json_string_value(json_object_get(report, "state")),
                    *text = json_string_value(json_object_get(report, "text"));
@@ -173,17 +199,33 @@ static bool check_size(const gc_lab_session *session, const gc_student_request *
     return right;
 }
 
+/* Returns whether a size is small enough to be checked here. */
+static bool can_check(const gc_student_request *request, const gc_lab_size *size, const gc_lab_variant *v) {
+    const gc_lab_cost cost =
+        request->module->cost ? request->module->cost(size->value, v) : (gc_lab_cost){.operations = 0};
+    unsigned uses = request->stage == GC_STUDENT_MEMORY ? LAB_QUICK : LAB_QUICK | LAB_CHECK;
+    return (size->use & uses) && (!gc_emulator_is_open() || cost.bytes + cost.operations <= emulated_cost);
+}
+
+/* Adds what the emulator counted at the last size. */
+static void set_counts(json_t *report) {
+    char text[1500];
+    if (!gc_emulator_is_open())
+        return;
+    gc_emulator_counts(text, sizeof text);
+    (void)json_object_set_new(report, "counts", json_string(text));
+}
+
 static gpuconv_status check_sizes(const gc_lab_session *session, const gc_student_request *request, json_t *report,
                                   gpuconv_error *error) {
     const gc_lab_variant v = student_variant(session, request);
-    unsigned uses = request->stage == GC_STUDENT_MEMORY ? LAB_QUICK : LAB_QUICK | LAB_CHECK;
     gpuconv_status err = GPUCONV_OK;
     bool right = true;
     for (int s = 0; s < request->module->size_count && right && !err; s++) {
         const gc_lab_size *size = &request->module->sizes[s];
         gc_lab_case *c = NULL;
         char text[100];
-        if (!(size->use & uses))
+        if (!can_check(request, size, &v))
             continue;
         gc_lab_format_size(request->module, size->value, text, sizeof text);
         (void)json_object_set_new(report, "size", json_string(text));
@@ -196,8 +238,10 @@ static gpuconv_status check_sizes(const gc_lab_session *session, const gc_studen
         if (c)
             gc_lab_case_free(c);
     }
-    if (right && !err)
+    if (right && !err) {
         set_state(report, "right", "");
+        set_counts(report);
+    }
     return err;
 }
 
@@ -249,6 +293,7 @@ gpuconv_status gc_student_run(gc_lab_session *session, const gc_student_request 
     if (!*report)
         return gc_fail_memory(error, "a result");
     student_solve = request->solve;
+    student_module = request->module;
     gpuconv_status err = request->stage == GC_STUDENT_TIME ? time_ladder(session, request, *report, error)
                                                            : check_sizes(session, request, *report, error);
     if (!err)

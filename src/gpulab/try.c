@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "compile.h"
 #include "compiler_messages.h"
+#include "emulator/compile.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
@@ -207,6 +208,13 @@ static void remark_barrier(const attempt *a) {
     free(source);
 }
 
+/* Prints the compiler's warning about a variable without a value. */
+static void remark_variable(const attempt *a) {
+    char text[400];
+    if (gc_emulator_warning(a->folder.path, text, sizeof text))
+        gc_try_print_text(text, 2, stdout);
+}
+
 /* Checks the kernel against the reference. Sets `*right`. */
 static gpuconv_status check(const attempt *a, bool has_device, bool *right, gpuconv_error *error) {
     json_t *report = NULL;
@@ -218,6 +226,8 @@ static gpuconv_status check(const attempt *a, bool has_device, bool *right, gpuc
     gc_try_print_check(&a->subject, report, stdout);
     if (has_state(report, "wrong") || has_state(report, "unsteady"))
         remark_barrier(a);
+    if (!*right)
+        remark_variable(a);
     (void)fflush(stdout);
     bool looks = has_device && !a->options->quick && !has_state(report, "endless") && !has_state(report, "crashed");
     if (looks)
@@ -244,12 +254,35 @@ static gpuconv_status time_kernel(const attempt *a, gpuconv_error *error) {
     return err;
 }
 
-/* Compiles the source. Sets `*compiled`, and prints the errors if it is false. */
-static gpuconv_status compile(attempt *a, int capability, bool *compiled, gpuconv_error *error) {
+typedef enum compiled { REFUSED, FOR_GPU, FOR_EMULATOR } compiled;
+
+/* Compiles for the emulator. What it refuses, nvcc may accept or explain better. */
+static gpuconv_status compile_without_device(attempt *a, compiled *result, gpuconv_error *error) {
+    char nvcc[4200];
+    bool done;
+    gpuconv_status err = gc_emulator_compile(a->folder.path, &done, error);
+    *result = done ? FOR_EMULATOR : REFUSED;
+    if (err || done || !gc_find_nvcc(nvcc, sizeof nvcc))
+        return err;
+    err = gc_compile_student(OLDEST_CAPABILITY, &a->folder, &done, error);
+    *result = done ? FOR_GPU : REFUSED;
+    return err;
+}
+
+/* Compiles the source for a compute capability, or for the emulator if it is 0. Prints the errors. */
+static gpuconv_status compile(attempt *a, int capability, compiled *result, gpuconv_error *error) {
     char signature[600];
+    bool done = false;
     const char *file = a->options->file;
-    gpuconv_status err = gc_compile_student(a->subject.module, file, capability, &a->folder, compiled, error);
-    if (err || *compiled)
+    gpuconv_status err = gc_prepare_student(a->subject.module, file, &a->folder, error);
+    *result = REFUSED;
+    if (!err && capability) {
+        err = gc_compile_student(capability, &a->folder, &done, error);
+        *result = done ? FOR_GPU : REFUSED;
+    } else if (!err) {
+        err = compile_without_device(a, result, error);
+    }
+    if (err || *result != REFUSED)
         return err;
     char *messages = read_text(a, "messages.txt");
     if (!messages)
@@ -262,14 +295,28 @@ static gpuconv_status compile(attempt *a, int capability, bool *compiled, gpucon
     return GPUCONV_OK;
 }
 
+/* Prints why there is no device, and what is done without one. */
+static void print_no_device(const attempt *a, const char *reason, bool emulated) {
+    char text[800];
+    if (emulated)
+        (void)snprintf(text, sizeof text, "No GPU (%s): the kernel runs in the emulator.", reason);
+    else
+        (void)snprintf(text, sizeof text,
+                       "%.200s compiles for compute capability %d.%d. It was not run: there is no GPU (%s), and the "
+                       "emulator lacks something that it uses.",
+                       a->options->file, OLDEST_CAPABILITY / 10, OLDEST_CAPABILITY % 10, reason);
+    gc_try_print_text(text, 0, stdout);
+}
+
 /* Runs all stages. Sets `*right`. */
 static gpuconv_status run_stages(attempt *a, bool *right, gpuconv_error *error) {
     gc_lab_session session;
     gpuconv_status err = GPUCONV_OK;
-    bool compiled = true, library = is_library(a->options->file);
+    bool library = is_library(a->options->file);
+    compiled result = FOR_GPU;
     gc_lab_session_open(&session, NULL);
     bool has_device = session.device != NULL;
-    int capability = has_device ? gc_lab_device_get_info(session.device)->capability : OLDEST_CAPABILITY;
+    int capability = has_device ? gc_lab_device_get_info(session.device)->capability : 0;
     char reason[sizeof session.no_device];
     memcpy(reason, session.no_device, sizeof reason);
     gc_lab_session_close(&session);
@@ -278,22 +325,19 @@ static gpuconv_status run_stages(attempt *a, bool *right, gpuconv_error *error) 
         (void)snprintf(a->library, sizeof a->library, "%s", absolute ? absolute : a->options->file);
         free(absolute);
     } else {
-        err = compile(a, capability, &compiled, error);
+        err = compile(a, capability, &result, error);
         gc_work_path(&a->folder, "student.so", a->library, sizeof a->library);
     }
-    if (err || !compiled)
+    if (err || result == REFUSED)
         return err;
-    if (!has_device && !library) {
-        char text[800];
-        (void)snprintf(text, sizeof text, "%.200s compiles for compute capability %d.%d. It was not run: %s.",
-                       a->options->file, capability / 10, capability % 10, reason);
-        gc_try_print_text(text, 0, stdout);
-        gc_try_print_recorded(&a->subject, stdout);
-        return GPUCONV_OK;
-    }
-    err = check(a, has_device, right, error);
+    if (!has_device && !library)
+        print_no_device(a, reason, result == FOR_EMULATOR);
+    if (has_device || library || result == FOR_EMULATOR)
+        err = check(a, has_device, right, error);
     if (!err && *right && has_device && !a->options->quick)
         err = time_kernel(a, error);
+    if (!err && !has_device && !library && (*right || result == FOR_GPU))
+        gc_try_print_recorded(&a->subject, stdout);
     return err;
 }
 

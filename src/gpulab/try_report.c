@@ -54,6 +54,10 @@ void gc_try_print_task(const gc_try_subject *s, FILE *to) {
     (void)snprintf(text, sizeof text, "\nThe goal is the rung \"%s\": gpulab show %s explains it and shows its code.",
                    s->goal->name, s->module->name);
     gc_try_print_text(text, 0, to);
+    gc_try_print_text(
+        "Without a GPU an emulator runs the kernel. It finds wrong results, accesses outside a buffer, races, "
+        "barriers that not all threads reach and memory that was never set, and counts what costs time.",
+        0, to);
     fprintf(to, "\n    gpulab try %s --start       writes %s.cu to begin with\n    gpulab try %s %s.cu\n", name, name,
             name, name);
 }
@@ -66,6 +70,7 @@ void gc_try_print_check(const gc_try_subject *s, const json_t *report, FILE *to)
         {"outside", "writes outside a buffer"},
         {"unsteady", "gives different results from run to run"},
         {"failed", "fails"},
+        {"found", "has an error"},
         {"endless",
          "does not end: it has an endless loop, or waits at a barrier that not all threads of a block reach"},
         {"crashed", "ended the process: solve read or wrote memory of the host that is not its own, such as an element "
@@ -77,6 +82,7 @@ void gc_try_print_check(const gc_try_subject *s, const json_t *report, FILE *to)
         (void)snprintf(text, sizeof text, "%.200s is right at every size up to %.60s.", s->file,
                        text_of(report, "size"));
         gc_try_print_text(text, 0, to);
+        gc_try_print_text(text_of(report, "counts"), 2, to);
         return;
     }
     for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++)

@@ -68,9 +68,14 @@ printf '%s\n' "$@" >"$RECORD"
 cat student.cu >>"$RECORD"
 cp "$READY" student.so 2>/dev/null || { echo 'student.cu(1): error: expected a ";"'; exit 2; }
 END
-chmod +x nvcc
-CUDACXX=$PWD/nvcc RECORD=$PWD/record READY=$PWD/none
-export CUDACXX RECORD READY
+cat >host <<'END'
+#!/bin/sh
+printf '%s\n' "$@" >>"$RECORD.host"
+exit 1
+END
+chmod +x nvcc host
+CUDACXX=$PWD/nvcc CXX=$PWD/host RECORD=$PWD/record READY=$PWD/none
+export CUDACXX CXX RECORD READY
 # shellcheck disable=SC2016 # a name, not a command
 for name in plain.cu ' a b.cu' '$(touch pwned).cu' '-o.cu' "it's\"; touch pwned; \".cu"; do
     echo "// source $name" >"./$name"
@@ -78,14 +83,16 @@ for name in plain.cu ' a b.cu' '$(touch pwned).cu' '-o.cu' "it's\"; touch pwned;
     grep -qxF -- student.cu record || fail "$name: $(cat record)"
     grep -qF -- "// source $name" record || fail "$name was not compiled: $(cat record)"
     head -n 16 record | grep -qF -- "$name" && fail "$name is an argument: $(cat record)"
+    grep -qxF -- kernel.cpp record.host || fail "not compiled for the emulator: $(cat record.host)"
+    grep -qF -- "$name" record.host && fail "$name is an argument: $(cat record.host)"
 done
 [ -e pwned ] && fail "a file's name was run"
 READY=$PWD/right.so
 said 1 "plain.cu compiles for compute capability 7.5. It was not run" vector-add plain.cu
 grep -qF "NVIDIA H200" "$work/log/out" || fail "no recorded ladder: $(cat "$work/log/out")"
-CUDACXX=$PWD/missing PATH=/nonexistent CUDA_PATH=/nonexistent "$GPULAB" try vector-add plain.cu >"$work/log/out" 2>&1 &&
-    fail "without nvcc: exit 0"
-grep -q 'nvcc was not found' "$work/log/out" || fail "without nvcc: $(cat "$work/log/out")"
+CXX=$PWD/missing CUDACXX=$PWD/missing PATH=/nonexistent CUDA_PATH=/nonexistent "$GPULAB" try vector-add plain.cu >"$work/log/out" 2>&1 &&
+    fail "without a compiler: exit 0"
+grep -q 'no C++ compiler was found' "$work/log/out" || fail "without a compiler: $(cat "$work/log/out")"
 
 # Files to begin with, and wrong uses.
 said 0 "hello.cu: written" hello --start

@@ -1,7 +1,6 @@
 // A kernel calls a function of the host.
-// found by: the compiler
 // exercise: vector-add
-// told: write __device__ before that function
+// told: write __device__ before that function|Write __device__ before that function
 
 float plus(float x, float y) {
     return x + y;

@@ -1,5 +1,4 @@
 // The name of a built-in variable is misspelt.
-// found by: the compiler
 // exercise: vector-add
 // told: is it misspelt?
 

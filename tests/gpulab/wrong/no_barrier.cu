@@ -1,6 +1,6 @@
 // Shared memory is read before the other threads have written it.
 // exercise: convolution-tile
-// told: shared memory without __syncthreads
+// told: shared memory without __syncthreads|A barrier is missing
 
 __global__ void convolve(const float *x, const float *h, float *out, int64_t n, int64_t taps) {
     __shared__ float window[256 + 1024];

@@ -1,6 +1,6 @@
 // Threads beyond the end write too.
 // exercise: vector-add
-// told: A thread whose index lies outside must not write
+// told: A thread whose index lies outside must not write|A thread whose index lies outside must not read
 
 __global__ void add(const float *a, const float *b, float *c, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,4 @@
 // The kernel is called without a grid.
-// found by: the compiler
 // exercise: vector-add
 // told: kernel<<<blocks, threads, 0, stream>>>
 

@@ -1,6 +1,6 @@
 // The last thread reads one element beyond the input; the result is right.
 // exercise: vector-add
-// told: Invalid __global__ read
+// told: Invalid __global__ read|reads a[1], but a has 1 element
 
 __global__ void add(const float *a, const float *b, float *c, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

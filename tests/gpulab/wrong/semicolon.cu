@@ -1,5 +1,4 @@
 // A semicolon is missing.
-// found by: the compiler
 // exercise: vector-add
 // told: a semicolon is missing
 

@@ -1,5 +1,4 @@
 // solve has other parameters than gpulab passes.
-// found by: the compiler
 // exercise: vector-add
 // told: void solve(const float *a, const float *b, float *c, int64_t elements, cudaStream_t stream)
 

@@ -1,5 +1,4 @@
 // The result is written to an input.
-// found by: the compiler
 // exercise: vector-add
 // told: inputs are read only
 

@@ -1,0 +1,24 @@
+/* Turns an error and the counts of a run into text, with lines of the source. */
+#ifndef GPULAB_EMULATOR_REPORT_H
+#define GPULAB_EMULATOR_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What is known of an error. */
+typedef struct gc_failure {
+    bool is_set;
+    char thread[100];        /* its name, with the block; empty: the host */
+    const void *place;       /* address in the program; NULL: the line is known */
+    int line;                /* 0: none */
+    const void *other_place; /* of the other access of a race; %LINE% in the text is its line */
+    char text[600], hint[300];
+} gc_failure;
+
+/* Writes "Line 9: thread 3 of block 1 reads ...", the line, and what to do. */
+void gc_report_failure(const gc_failure *failure, const char *library, char *text, size_t room);
+
+/* Writes a line each for global memory, shared memory and divergence. */
+void gc_report_counts(const char *library, char *text, size_t room);
+
+#endif
