@@ -8,7 +8,6 @@ project = "gpuconv"
 copyright = "the authors of gpuconv"
 root_doc = "README"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "breathe"]
-exclude_patterns = ["**/benchmarks"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = "gpuconv"
