@@ -15,7 +15,7 @@ html_static_path = ["docs/site/static"]
 html_css_files = ["site.css"]
 html_js_files = ["theme.js"]
 html_extra_path = ["extra"]
-html_show_sourcelink = False
+html_copy_source = False
 # The docstrings are read without the compiled module and without PyTorch.
 autodoc_mock_imports = ["gpuconv._core"]
 torch = MagicMock()
