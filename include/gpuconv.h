@@ -50,11 +50,13 @@
 extern "C" {
 #endif
 
+/** @cond */
 #if defined(__GNUC__)
 #define GPUCONV_API __attribute__((visibility("default")))
 #else
 #define GPUCONV_API
 #endif
+/** @endcond */
 
 /**
  * @defgroup gpuconv_group_status Status and errors
@@ -96,6 +98,11 @@ GPUCONV_API const volatile int *gpuconv_cancel_set(const volatile int *flag);
 
 /** Returns a short static text for a status; "unknown status" for unknown values. */
 GPUCONV_API const char *gpuconv_status_text(gpuconv_status status);
+
+/* All builds and packages take their version from these three lines. */
+#define GPUCONV_VERSION_MAJOR 0 /**< major version of this header */
+#define GPUCONV_VERSION_MINOR 1 /**< minor version of this header */
+#define GPUCONV_VERSION_PATCH 0 /**< patch version of this header */
 
 /** Returns the library's version, such as "0.1.0"; static. */
 GPUCONV_API const char *gpuconv_version(void);

@@ -16,7 +16,7 @@ library=$(find "$prefix" -name 'libgpuconv.so')
 [ -e "${library%.so}.a" ] || fail "no static library"
 # The SONAME has the major version, and the minor one while the major one is 0.
 : "${SOURCE:?the checkout}"
-version=$(sed -n 's/^project(gpuconv VERSION \([0-9.]*\) .*/\1/p' "$SOURCE/CMakeLists.txt")
+version=$("$SOURCE/scripts/version")
 abi=${version%%.*}
 [ "$abi" != 0 ] || abi=${version%.*}
 readelf -d "$library" | grep -q "SONAME.*\[libgpuconv.so.$abi\]" || fail "another SONAME: $(readelf -d "$library" | grep SONAME)"

@@ -277,12 +277,21 @@ static void test_markup_has_entities(void **state) {
     assert_int_equal(others, 251);
 }
 
+static void the_version_is_that_of_the_header(void **state) {
+    (void)state;
+    char expected[64];
+    snprintf(expected, sizeof expected, "%d.%d.%d", GPUCONV_VERSION_MAJOR, GPUCONV_VERSION_MINOR,
+             GPUCONV_VERSION_PATCH);
+    assert_string_equal(gpuconv_version(), expected);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_markup_has_entities),
         cmocka_unit_test(overflowing_sizes_are_refused),
         cmocka_unit_test(memory_is_aligned_zeroed_and_writable),
         cmocka_unit_test(rounding_is_right_at_the_edges),
+        cmocka_unit_test(the_version_is_that_of_the_header),
         cmocka_unit_test(every_status_has_a_distinct_text),
         cmocka_unit_test(a_long_message_is_shortened_within_its_buffer),
         cmocka_unit_test(control_characters_become_escapes),
