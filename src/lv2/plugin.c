@@ -91,9 +91,9 @@ static void connect(LV2_Handle handle, uint32_t index, void *data) {
         p->out[index - AUDIO - inputs] = data;
     } else {
         uint32_t number = index < AUDIO ? index : index - audio;
-        if (number == LATENCY || number == LATE_BLOCKS || (number >= PEAK_IN && number < PORTS))
+        if (number == LATENCY || number == LATE_BLOCKS || (number >= PEAK_IN && number < REVERSE))
             p->reported[number] = data;
-        else if (number < PEAK_IN)
+        else if (number < PORTS)
             p->parameter[number] = data;
     }
 }

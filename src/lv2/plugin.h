@@ -28,6 +28,8 @@ typedef struct edits {
     float start, length, fade; /* seconds; length 0: to the end */
     float stretch;             /* new / old length */
     float trim;                /* dB relative to the peak; 0: nothing is cut off */
+    float attack;              /* milliseconds of the fade-in */
+    bool reverse, autogain;
 } edits;
 
 typedef struct uris {
@@ -50,6 +52,14 @@ typedef struct delay_line {
     int64_t fade_frames; /* of a crossfade */
     delay_tap predelay, dry;
 } delay_line;
+
+/* A filter of second order of the wet signal, which a change of its frequency does not disturb. It is crossfaded with
+ * its input while it is turned on or off. */
+typedef struct cut {
+    float g;                 /* tan(pi f / rate); 0: none yet */
+    float part;              /* of the filter in the output, 0 to 1 */
+    float state[OUTPUTS][2]; /* of its two integrators */
+} cut;
 
 typedef struct plugin {
     int inputs;
@@ -85,10 +95,22 @@ typedef struct plugin {
     bool loads;                     /* the worker has a request and has not replied */
     float wet, dry;                 /* current gains, which are ramped within a block; -1: none yet */
     float active;                   /* ramped from 0, bypassed, to 1; -1: none yet */
-    float peak[4];                  /* meters, linear: left and right in, left and right out */
+    float width;                    /* current gain of the side signal, which is ramped; -1: none yet */
+    cut low_cut, high_cut;
+    float peak[4]; /* meters, linear: left and right in, left and right out */
     delay_line line;
     float block[6][CHUNK];
 } plugin;
+
+/* Returns the value of a port limited to least..most; `least` without a port and for NaN. */
+float gc_lv2_limited(const float *value, float least, float most);
+
+/* Turns the filters and the width of the wet signal off without a crossfade; the next block takes them from the ports.
+ */
+void gc_lv2_clear_wet(plugin *p);
+
+/* Filters n frames of the convolved signal and changes its width, as the ports say. */
+void gc_lv2_shape_wet(plugin *p, float *const *convolved, int64_t n);
 
 /* Writes an error to the host's log. After a line it only counts for a second, because each message of a host may fail;
  * the next line has the count. */

@@ -27,7 +27,13 @@ typedef enum port {
     TRIM,
     PEAK_IN, /* left, right */
     PEAK_OUT = PEAK_IN + 2,
-    PORTS = PEAK_OUT + 2
+    REVERSE = PEAK_OUT + 2,
+    ATTACK,
+    AUTOGAIN,
+    WIDTH,
+    LOW_CUT,
+    HIGH_CUT,
+    PORTS
 } port;
 
 #endif

@@ -36,23 +36,25 @@ void gc_lv2_log_error(plugin *p, const char *text) {
 
 /* ---- The response ------------------------------------------------------------------------------------------------ */
 
-/* Returns v limited to least..most; `least` for NaN. */
-static float limited(const float *v, float least, float most) {
-    return v && *v > least ? fminf(*v, most) : least;
+float gc_lv2_limited(const float *value, float least, float most) {
+    return value && *value > least ? fminf(*value, most) : least;
 }
 
 edits gc_lv2_port_edits(const plugin *p) {
     const float *trim = p->parameter[TRIM], *stretch = p->parameter[STRETCH];
-    return (edits){.start = limited(p->parameter[START], 0, 30),
-                   .length = limited(p->parameter[LENGTH], 0, 60),
-                   .fade = limited(p->parameter[FADE], 0, 30),
-                   .stretch = stretch && isfinite(*stretch) ? limited(stretch, 0.25F, 4) : 1,
-                   .trim = trim && isfinite(*trim) ? limited(trim, -120, 0) : 0};
+    return (edits){.start = gc_lv2_limited(p->parameter[START], 0, 30),
+                   .length = gc_lv2_limited(p->parameter[LENGTH], 0, 60),
+                   .fade = gc_lv2_limited(p->parameter[FADE], 0, 30),
+                   .stretch = stretch && isfinite(*stretch) ? gc_lv2_limited(stretch, 0.25F, 4) : 1,
+                   .trim = trim && isfinite(*trim) ? gc_lv2_limited(trim, -120, 0) : 0,
+                   .attack = gc_lv2_limited(p->parameter[ATTACK], 0, 1000),
+                   .reverse = gc_lv2_limited(p->parameter[REVERSE], 0, 1) > 0,
+                   .autogain = gc_lv2_limited(p->parameter[AUTOGAIN], 0, 1) > 0};
 }
 
 static bool is_same(const edits *a, const edits *b) {
     return a->start == b->start && a->length == b->length && a->fade == b->fade && a->stretch == b->stretch &&
-           a->trim == b->trim;
+           a->trim == b->trim && a->attack == b->attack && a->reverse == b->reverse && a->autogain == b->autogain;
 }
 
 /* Prepares a matrix of one input for the plug-in's two lanes. */
@@ -81,6 +83,27 @@ static gpuconv_status prepare_single(const char *path, const gpuconv_preparation
     return status;
 }
 
+/* Fades the response in and normalises it, as asked for. A silent one keeps its level. */
+static gpuconv_status finish(const edits *wanted, gpuconv_ir **ir, gpuconv_error *error) {
+    const double attack = (double)wanted->attack * 1e-3 * gpuconv_ir_rate(*ir);
+    gpuconv_ir *made;
+    if (attack > 0) {
+        gpuconv_status status = gpuconv_ir_fade(*ir, gpuconv_ir_lead(*ir) + llrint(attack), 0, &made, error);
+        if (status)
+            return status;
+        gpuconv_ir_free(*ir);
+        *ir = made;
+    }
+    if (!wanted->autogain)
+        return GPUCONV_OK;
+    gpuconv_status status = gpuconv_ir_normalize(*ir, GPUCONV_NORMALIZE_ENERGY, NULL, &made, error);
+    if (status)
+        return status == GPUCONV_ERROR_FORMAT ? GPUCONV_OK : status;
+    gpuconv_ir_free(*ir);
+    *ir = made;
+    return GPUCONV_OK;
+}
+
 /* Reads, edits and routes a response for two inputs; the plug-in with one input feeds both. */
 static gpuconv_status prepare_edited(const plugin *p, const char *path, const edits *wanted, gpuconv_ir **ir,
                                      gpuconv_error *error) {
@@ -90,9 +113,15 @@ static gpuconv_status prepare_edited(const plugin *p, const char *path, const ed
     how.fade = (double)wanted->fade;
     how.stretch = (double)wanted->stretch;
     how.trim = (double)wanted->trim;
+    how.reverse = wanted->reverse;
     gpuconv_status status = gpuconv_ir_prepare(path, &how, 2, p->rate, ir, error);
     if (status == GPUCONV_ERROR_TOPOLOGY && p->inputs == 1)
         status = prepare_single(path, &how, p->rate, ir, error);
+    if (status)
+        return status;
+    status = finish(wanted, ir, error);
+    if (status)
+        gpuconv_ir_free(*ir);
     return status;
 }
 

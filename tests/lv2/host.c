@@ -86,6 +86,9 @@ void host_begin(host *h, const char *uri) {
     for (uint32_t i = ENABLED; i < PORTS; i++)
         h->plugin->connect_port(h->handle, i - missing, &h->number[i]);
     h->number[DRY] = -90;
+    h->number[WIDTH] = 100;
+    h->number[LOW_CUT] = 20;
+    h->number[HIGH_CUT] = 20000;
     h->number[FREEWHEEL] = 1; /* process waits for the tail, so that the test does not depend on time */
     lv2_atom_forge_init(&h->forge, &host_map);
     h->plugin->activate(h->handle);

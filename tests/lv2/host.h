@@ -40,7 +40,13 @@ enum {
     TRIM,
     PEAK_IN,
     PEAK_OUT = PEAK_IN + 2,
-    PORTS = PEAK_OUT + 2
+    REVERSE = PEAK_OUT + 2,
+    ATTACK,
+    AUTOGAIN,
+    WIDTH,
+    LOW_CUT,
+    HIGH_CUT,
+    PORTS
 };
 
 typedef struct host {

@@ -197,7 +197,7 @@ static void edits_out_of_range_are_limited(void **state) {
     host *h = begin("urn:gpuconv:stereo");
     host_play(h, write_taps("range.wav", 1, 2, 50, (float[]){0.5f, 0.5f}));
     host_deliver_reply(h);
-    for (int port = ENABLED; port <= TRIM; port++)
+    for (int port = ENABLED; port < PORTS; port += port == TRIM ? REVERSE - TRIM : 1)
         for (int k = 0; k < COUNT(values); k++) {
             float before = h->number[port];
             h->number[port] = values[k];

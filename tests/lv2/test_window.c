@@ -71,7 +71,8 @@ typedef struct fixture {
 } fixture;
 
 static fixture begin(const char *plugin) {
-    fixture f = {.layout = {.width = WIDTH, .height = HEIGHT}, .audio_ports = strstr(plugin, "mono") ? 3 : 4};
+    fixture f = {.layout = {.width = WINDOW_WIDTH, .height = WINDOW_HEIGHT},
+                 .audio_ports = strstr(plugin, "mono") ? 3 : 4};
     memset(&written, 0, sizeof written);
     f.display = XOpenDisplay(NULL);
     CHECK(f.display, "no X server");

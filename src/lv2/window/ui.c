@@ -106,7 +106,7 @@ static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *
     }
     *widget = (LV2UI_Widget)w->id;
     if (resize)
-        resize->ui_resize(resize->handle, WIDTH, HEIGHT);
+        resize->ui_resize(resize->handle, WINDOW_WIDTH, WINDOW_HEIGHT);
     send_path(u, NULL);
     return u;
 }

@@ -12,28 +12,30 @@
 enum { DOUBLE_CLICK = 400 /* ms */, GRIP = 8 /* pixels beside a handle */ };
 
 bool window_open(window *w, Window parent) {
-    w->width = WIDTH;
-    w->height = HEIGHT;
+    w->width = WINDOW_WIDTH;
+    w->height = WINDOW_HEIGHT;
     w->display = XOpenDisplay(NULL);
     if (!w->display)
         return false;
     int screen = DefaultScreen(w->display);
     if (!parent)
         parent = RootWindow(w->display, screen);
-    w->id = XCreateSimpleWindow(w->display, parent, 0, 0, WIDTH, HEIGHT, 0, 0, BlackPixel(w->display, screen));
+    w->id = XCreateSimpleWindow(w->display, parent, 0, 0, WINDOW_WIDTH, WINDOW_HEIGHT, 0, 0,
+                                BlackPixel(w->display, screen));
     XSizeHints *hints = XAllocSizeHints();
     if (hints) {
         hints->flags = PMinSize | PBaseSize;
-        hints->min_width = LEAST_WIDTH;
-        hints->min_height = LEAST_HEIGHT;
-        hints->base_width = WIDTH;
-        hints->base_height = HEIGHT;
+        hints->min_width = WINDOW_LEAST_WIDTH;
+        hints->min_height = WINDOW_LEAST_HEIGHT;
+        hints->base_width = WINDOW_WIDTH;
+        hints->base_height = WINDOW_HEIGHT;
         XSetWMNormalHints(w->display, w->id, hints);
         XFree(hints);
     }
     XSelectInput(w->display, w->id,
                  ExposureMask | StructureNotifyMask | ButtonPressMask | ButtonReleaseMask | ButtonMotionMask);
-    w->surface = cairo_xlib_surface_create(w->display, w->id, DefaultVisual(w->display, screen), WIDTH, HEIGHT);
+    w->surface =
+        cairo_xlib_surface_create(w->display, w->id, DefaultVisual(w->display, screen), WINDOW_WIDTH, WINDOW_HEIGHT);
     XMapWindow(w->display, w->id);
     XFlush(w->display);
     w->dirty = true;
@@ -203,8 +205,8 @@ static void handle(window *w, XEvent *e) {
         w->dirty = true;
         break;
     case ConfigureNotify:
-        w->width = e->xconfigure.width > LEAST_WIDTH ? e->xconfigure.width : LEAST_WIDTH;
-        w->height = e->xconfigure.height > LEAST_HEIGHT ? e->xconfigure.height : LEAST_HEIGHT;
+        w->width = e->xconfigure.width > WINDOW_LEAST_WIDTH ? e->xconfigure.width : WINDOW_LEAST_WIDTH;
+        w->height = e->xconfigure.height > WINDOW_LEAST_HEIGHT ? e->xconfigure.height : WINDOW_LEAST_HEIGHT;
         cairo_xlib_surface_set_size(w->surface, w->width, w->height);
         scroll_by(w, 0);
         break;

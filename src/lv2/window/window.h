@@ -15,7 +15,7 @@
 #include <stdbool.h>
 
 enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS = 6 };
-enum { WIDTH = 840, HEIGHT = 440, LEAST_WIDTH = 700, LEAST_HEIGHT = 400 };
+enum { WINDOW_WIDTH = 840, WINDOW_HEIGHT = 440, WINDOW_LEAST_WIDTH = 700, WINDOW_LEAST_HEIGHT = 400 };
 
 /* ---- The list of a folder ---- */
 typedef struct folder_entry {
