@@ -24,6 +24,8 @@ static void map_uris(plugin *p) {
                     .property = m->map(m->handle, LV2_PATCH__property),
                     .value = m->map(m->handle, LV2_PATCH__value),
                     .response = m->map(m->handle, RESPONSE_URI),
+                    .error = m->map(m->handle, ERROR_URI),
+                    .string = m->map(m->handle, LV2_ATOM__String),
                     .urid = m->map(m->handle, LV2_ATOM__URID)};
     lv2_atom_forge_init(&p->forge, m);
 }

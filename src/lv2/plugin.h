@@ -21,7 +21,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096 };
+enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096, ERROR_MOST = 512 };
 
 /* How the response is edited, as the ports give it. Never NaN, so that two of them can be compared. */
 typedef struct edits {
@@ -33,7 +33,7 @@ typedef struct edits {
 } edits;
 
 typedef struct uris {
-    LV2_URID path, set, get, property, value, response, urid;
+    LV2_URID path, string, set, get, property, value, response, error, urid;
 } uris;
 
 /* A delayed output of the delay line. A change of the delay is crossfaded. */
@@ -90,7 +90,8 @@ typedef struct plugin {
     /* The audio thread's own */
     LV2_Atom_Forge forge;
     char announced_path[PATH_MOST]; /* sent to the host */
-    bool announce;                  /* the host asked for the response, or it has changed */
+    char error[ERROR_MOST];         /* why the last load failed, sent to the host; "": it did not */
+    bool announce;                  /* the host asked for the response, or it or the error has changed */
     edits requested;                /* made, or asked for, last */
     bool loads;                     /* the worker has a request and has not replied */
     float wet, dry;                 /* current gains, which are ramped within a block; -1: none yet */

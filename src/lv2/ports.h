@@ -4,6 +4,7 @@
 
 #define PLUGIN_URI "urn:gpuconv:"
 #define RESPONSE_URI PLUGIN_URI "response"
+#define ERROR_URI PLUGIN_URI "error"
 #define WINDOW_URI PLUGIN_URI "window"
 
 /* Port indices, as in gpuconv.ttl. The audio inputs begin at AUDIO, the outputs follow, then come the ports from

@@ -10,13 +10,14 @@
 
 static const double fade_seconds = 0.05;
 
-/* The message to the worker and its response. Only `length` + 1 bytes of the path are sent. */
+/* The message to the worker and its response. Only `length` + 1 bytes of the text are sent. */
 typedef struct message {
     enum { LOAD, EDIT } kind; /* EDIT: the current response, without a path */
     uint32_t load_number;     /* set by the worker */
     edits wanted;
+    bool failed; /* set by the worker */
     uint32_t length;
-    char path[PATH_MOST];
+    char text[PATH_MOST]; /* the path; after a failure the reason */
 } message;
 
 void gc_lv2_log_error(plugin *p, const char *text) {
@@ -187,16 +188,16 @@ bool gc_lv2_load(plugin *p, const char *path, const edits *wanted, uint32_t *num
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t message_size(const message *m) {
-    return (uint32_t)(offsetof(message, path) + m->length + 1);
+    return (uint32_t)(offsetof(message, text) + m->length + 1);
 }
 
 /* Copies a message from the host's buffer, which may be unaligned. @return false if it is malformed */
 static bool copy_message(message *m, uint32_t size, const void *data) {
-    if (size <= offsetof(message, path) || size > sizeof *m)
+    if (size <= offsetof(message, text) || size > sizeof *m)
         return false;
     memcpy(m, data, size);
     return m->length < PATH_MOST && message_size(m) == size &&
-           memchr(m->path, '\0', m->length + 1) == m->path + m->length;
+           memchr(m->text, '\0', m->length + 1) == m->text + m->length;
 }
 
 /* Sends a message to the worker. @return false: the host has no worker, or no room for the message */
@@ -208,8 +209,8 @@ void gc_lv2_schedule_load(plugin *p, const char *path, size_t length) {
     message m = {.length = (uint32_t)length, .wanted = gc_lv2_port_edits(p)};
     if (length == 0 || length >= PATH_MOST)
         return;
-    memcpy(m.path, path, length);
-    m.path[length] = '\0';
+    memcpy(m.text, path, length);
+    m.text[length] = '\0';
     (void)schedule(p, &m);
 }
 
@@ -222,6 +223,8 @@ void gc_lv2_follow_edits(plugin *p) {
         p->requested = m.wanted;
         if (!gc_lv2_load(p, NULL, &m.wanted, &m.load_number, &error))
             gc_lv2_log_error(p, error.message);
+        p->announce = p->announce || strcmp(p->error, error.message) != 0;
+        (void)snprintf(p->error, sizeof p->error, "%s", error.message);
     } else if (schedule(p, &m)) {
         p->requested = m.wanted;
         p->loads = true;
@@ -236,10 +239,14 @@ static LV2_Worker_Status work(LV2_Handle handle, LV2_Worker_Respond_Function res
     gpuconv_error error = {GPUCONV_OK, ""};
     if (!copy_message(&m, size, data))
         return LV2_WORKER_ERR_UNKNOWN;
-    bool good = gc_lv2_load(p, m.kind == LOAD ? m.path : NULL, &m.wanted, &m.load_number, &error);
-    if (!good)
+    bool good = gc_lv2_load(p, m.kind == LOAD ? m.text : NULL, &m.wanted, &m.load_number, &error);
+    if (!good) {
         gc_lv2_log_error(p, error.message);
-    LV2_Worker_Status sent = good || m.kind == EDIT ? respond(to, message_size(&m), &m) : LV2_WORKER_SUCCESS;
+        m.failed = true;
+        (void)snprintf(m.text, sizeof m.text, "%s", error.message);
+        m.length = (uint32_t)strlen(m.text);
+    }
+    LV2_Worker_Status sent = respond(to, message_size(&m), &m);
     return good ? sent : LV2_WORKER_ERR_UNKNOWN;
 }
 
@@ -249,11 +256,19 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
     message m;
     if (!copy_message(&m, size, data))
         return LV2_WORKER_ERR_UNKNOWN;
-    p->requested = m.wanted; /* replies come in the order of the loads: the response that sounds was edited so */
-    if (m.kind == EDIT) {
+    if (m.kind == EDIT)
         p->loads = false;
-    } else if (m.load_number == atomic_load(&p->load_count)) { /* otherwise another response has been loaded since */
-        memcpy(p->announced_path, m.path, m.length + 1);
+    if (m.kind == EDIT || !m.failed)
+        p->requested = m.wanted; /* replies come in the order of the loads: the response that sounds was edited so */
+    if (m.failed || *p->error) {
+        const uint32_t length = !m.failed ? 0 : m.length < ERROR_MOST ? m.length : ERROR_MOST - 1;
+        memcpy(p->error, m.text, length);
+        p->error[length] = '\0';
+        p->announce = true;
+    }
+    if (m.kind == LOAD && !m.failed &&
+        m.load_number == atomic_load(&p->load_count)) { /* otherwise another response has been loaded since */
+        memcpy(p->announced_path, m.text, m.length + 1);
         p->announce = true;
     }
     return LV2_WORKER_SUCCESS;
