@@ -169,7 +169,7 @@ static void draw_wave(cairo_t *cr, const window *w) {
         double y = r.y + level / floor_level * r.h;
         fill(cr, (rectangle){r.x, y, r.w, 1}, (color){1, 1, 1, 0.08});
         (void)snprintf(label, sizeof label, "%d dB", level);
-        write(cr, (rectangle){r.x + r.w - 50, y - 14, 46, 12}, 1, faint, label);
+        write(cr, (rectangle){r.x + r.w - 50, y + 2, 46, 12}, 1, faint, label);
     }
     for (int c = w->wave.channels - 1; c >= 0; c--)
         draw_envelope(cr, w, c);
@@ -184,12 +184,13 @@ static void draw_wave(cairo_t *cr, const window *w) {
                 w->focus == PART_END);
 }
 
-/* Draws why the last response was not loaded over the upper edge of the wave, without the folder of the file. */
+/* Draws why the last response was not loaded across the wave, without the folder of the file. */
 static void draw_error(cairo_t *cr, const window *w) {
     rectangle r = window_wave(w);
     const char *colon = strstr(w->error, ": "), *shown = w->error;
     for (const char *c = w->error; *c == '/' && colon && c < colon; c += strcspn(c + 1, "/") + 1)
         shown = c + 1;
+    r.y += floor(r.h / 2) - 12;
     r.h = 24;
     fill(cr, r, alarm);
     write(cr, (rectangle){r.x + 8, r.y, r.w - 16, r.h}, 0, text, shown);
