@@ -44,8 +44,8 @@ rectangle window_button(const window *w, int index) {
 
 rectangle window_knob(const window *w, int index) {
     double width = floor((w->width - LEFT - RIGHT - 2 * EDGE) / (double)KNOB_COLUMNS);
-    double x = LEFT + index % KNOB_COLUMNS * width;
-    return (rectangle){x, w->height - KNOB_ROWS - EDGE + index / KNOB_COLUMNS * (double)KNOB_ROW, width, KNOB_ROW};
+    const int row = index / KNOB_COLUMNS, column = index % KNOB_COLUMNS;
+    return (rectangle){LEFT + column * width, w->height - KNOB_ROWS - EDGE + row * KNOB_ROW, width, KNOB_ROW};
 }
 
 rectangle window_meter(const window *w, int index) {

@@ -350,6 +350,13 @@ static void press_key(window *w, XKeyEvent *e) {
 
 /* ---- Events ------------------------------------------------------------------------------------------------------ */
 
+/* Asks X for the keyboard. For a window that is not shown that is an error, which ends programs. */
+static void take_keyboard(const window *w, Time when) {
+    XWindowAttributes a;
+    if (XGetWindowAttributes(w->display, w->id, &a) && a.map_state == IsViewable)
+        XSetInputFocus(w->display, w->id, RevertToParent, when);
+}
+
 /* Takes the size of the window over, in units. */
 static void resize(window *w, int width, int height) {
     const int across = (int)(width / w->scale), down = (int)(height / w->scale);
@@ -368,7 +375,7 @@ static void handle(window *w, XEvent *e) {
         resize(w, e->xconfigure.width, e->xconfigure.height);
         break;
     case ButtonPress:
-        XSetInputFocus(w->display, w->id, RevertToParent, e->xbutton.time);
+        take_keyboard(w, e->xbutton.time);
         press(w, &e->xbutton);
         break;
     case KeyPress:
