@@ -121,7 +121,8 @@ void folder_remember(const char *path) {
     FILE *file = find_store(store, true) ? fopen(store, "w") : NULL;
     if (!file)
         return;
-    bool good = fputs(path, file) >= 0;
+    const size_t length = strlen(path);
+    bool good = fwrite(path, 1, length, file) == length;
     if (fclose(file) != 0 || !good)
         (void)remove(store);
 }

@@ -1,6 +1,5 @@
 /* The plug-in's window on X11: opening it inside the host's, and what the mouse and the keyboard do. */
 #include "window.h"
-#include "libgpuconv/core/number.h"
 
 #include <X11/Xutil.h>
 #include <X11/keysym.h>
@@ -16,8 +15,8 @@ enum { DOUBLE_CLICK = 400 /* ms */, GRIP = 8 /* pixels beside a handle */ };
 /* Returns the scale of the user's text, whose resolution is 96 for 1. */
 static double find_scale(Display *display) {
     const char *dpi = XGetDefault(display, "Xft", "dpi");
-    int64_t number;
-    return dpi && gc_integer_parse(dpi, &number) ? (double)number / 96 : 1;
+    const long number = dpi ? strtol(dpi, NULL, 10) : 0;
+    return number > 0 ? (double)number / 96 : 1;
 }
 
 bool window_open(window *w, Window parent) {
