@@ -90,7 +90,8 @@ static void copy_columns(copy *c, const char *text, int begin, int end) {
     }
 }
 
-void gc_shorten(const char *text, int columns, char *to, size_t size) {
+/* As gc_shorten; a longer text keeps its first `head` columns. */
+static void shorten_after(const char *text, int head, int columns, char *to, size_t size) {
     copy c = {to, 0, size};
     int all = gc_display_columns(text);
     locale_t before, utf8 = enter_utf8(&before);
@@ -101,13 +102,79 @@ void gc_shorten(const char *text, int columns, char *to, size_t size) {
     } else if (columns <= 3) {
         append_bytes(&c, "...", (size_t)columns);
     } else {
-        int head = (columns - 3) / 2, tail = columns - 3 - head; /* the end is longer: it has the file name */
         copy_columns(&c, text, 0, head);
         append_bytes(&c, "...", 3);
-        copy_columns(&c, text, all - tail, INT_MAX);
+        copy_columns(&c, text, all - (columns - 3 - head), INT_MAX);
     }
     to[c.used] = '\0';
     leave_utf8(utf8, before);
+}
+
+void gc_shorten(const char *text, int columns, char *to, size_t size) {
+    shorten_after(text, (columns - 3) / 2, columns, to, size); /* the end is longer: it has the file name */
+}
+
+/* Returns how many bytes at the beginning of all names are equal and end between characters; with `folders` only whole
+ * names of folders count. */
+static size_t common_bytes(const gc_names *n, bool folders) {
+    const char *first = n->name[0];
+    size_t equal = strlen(first);
+    for (int i = 1; i < n->count; i++) {
+        size_t same = 0;
+        while (same < equal && n->name[i][same] == first[same])
+            same++;
+        equal = same;
+    }
+    while (equal > 0 && (folders ? first[equal - 1] != '/' : ((unsigned char)first[equal] & 0xc0) == 0x80))
+        equal--;
+    return equal;
+}
+
+/* Returns whether another name begins and ends as what is shown of this one. `skip` bytes of every name are not shown.
+ */
+static bool looks_like_another(const gc_names *n, size_t skip, const char *shown) {
+    const char *gap = strstr(shown, "..."), *own = n->name[n->shown];
+    if (!gap)
+        return false;
+    size_t head = (size_t)(gap - shown), tail = strlen(gap + 3);
+    for (int i = 0; i < n->count; i++) {
+        const char *other = n->name[i] + skip;
+        size_t length = strlen(other);
+        if (strcmp(n->name[i], own) != 0 && length >= head + tail && memcmp(other, shown, head) == 0 &&
+            strcmp(other + length - tail, gap + 3) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Shortens the name from byte `skip` on. The gap moves away from the middle until no other name looks like this one.
+ * @return whether there is such a gap */
+static bool find_gap(const gc_names *n, size_t skip, int columns, char *to, size_t size) {
+    const int middle = (columns - 3) / 2;
+    for (int step = 0; step <= middle; step++)
+        for (int side = -1; side <= 1; side += 2) {
+            shorten_after(n->name[n->shown] + skip, middle + side * step, columns, to, size);
+            if (!looks_like_another(n, skip, to))
+                return true;
+        }
+    return false;
+}
+
+void gc_shorten_among(const gc_names *n, int columns, char *to, size_t size) {
+    const char *name = n->name[n->shown];
+    if (gc_display_columns(name) <= columns || n->count < 2) {
+        gc_shorten(name, columns, to, size);
+        return;
+    }
+    const size_t folders = common_bytes(n, true), equal = common_bytes(n, false);
+    if (find_gap(n, folders, columns, to, size))
+        return;
+    if (equal > folders && columns > 6) { /* they differ only within the gap: begin there */
+        (void)snprintf(to, size, "...");
+        if (find_gap(n, equal, columns - 3, to + 3, size - 3))
+            return;
+    }
+    gc_shorten(name + folders, columns, to, size);
 }
 
 /* ---- Status lines ------------------------------------------------------------------------------------------------ */
@@ -130,14 +197,14 @@ void gc_status_time(gc_status_line *line, int rank, const char *before, double s
         gc_status_part(line, rank, "%s%lld:%02lld%s", before, s / 60, s % 60, after);
 }
 
-void gc_status_name(gc_status_line *line, const char *name) {
-    line->name = name;
+void gc_status_name(gc_status_line *line, const gc_names *names) {
+    line->names = names;
     line->name_at = line->count;
 }
 
 /* Chooses the parts that are shown. Returns the columns that they take. */
 static int choose_parts(const gc_status_line *line, int columns, bool *is_shown) {
-    int total = 0, name = line->name ? gc_display_columns(line->name) : 0;
+    int total = 0, name = line->names ? gc_display_columns(line->names->name[line->names->shown]) : 0;
     int width[GC_PARTS_MOST];
     name = name < NAME_LEAST ? name : NAME_LEAST;
     for (int i = 0; i < line->count; i++) {
@@ -166,8 +233,8 @@ void gc_status_write(const gc_status_line *line, int columns, char *text, size_t
         columns = INT_MAX / 2;
     int left = columns - choose_parts(line, columns, is_shown);
     for (int i = 0; i <= line->count; i++) {
-        if (line->name && i == line->name_at) {
-            gc_shorten(line->name, left, name, sizeof name);
+        if (line->names && i == line->name_at) {
+            gc_shorten_among(line->names, left, name, sizeof name);
             append_bytes(&c, name, strlen(name));
         }
         if (i < line->count && is_shown[i])

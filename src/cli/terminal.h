@@ -16,6 +16,17 @@ int gc_display_columns(const char *text);
  * of a longer text is replaced by "...". Control characters and invalid bytes become '?'. */
 void gc_shorten(const char *text, int columns, char *to, size_t size);
 
+/* A name of a list. */
+typedef struct gc_names {
+    const char *const *name;
+    int count, shown; /* the number of names, and the index of the one that is shown */
+} gc_names;
+
+/* Copies the name that is shown as gc_shorten does, but so that it differs from what is shown of the other names where
+ * the width allows it: folders that all names have in common are left out first, and the gap is not always in the
+ * middle. `size` is at least 4. */
+void gc_shorten_among(const gc_names *names, int columns, char *to, size_t size);
+
 enum { GC_PARTS_MOST = 16, GC_PART_BYTES = 128 };
 
 /* A status line made of parts. */
@@ -25,7 +36,7 @@ typedef struct gc_status_line {
         int rank;
     } part[GC_PARTS_MOST];
     int count;
-    const char *name; /* shown before part `name_at` and shortened to fit; NULL: no name */
+    const gc_names *names; /* one is shown before part `name_at` and shortened to fit; NULL: no name */
     int name_at;
 } gc_status_line;
 
@@ -36,8 +47,8 @@ void gc_status_part(gc_status_line *line, int rank, const char *format, ...) __a
 /* Appends `before`, the time as h:mm:ss or m:ss, and `after`. */
 void gc_status_time(gc_status_line *line, int rank, const char *before, double seconds, const char *after);
 
-/* Appends a name. It is shortened to 12 columns before a part of rank 1 is left out. `name` must outlive the line. */
-void gc_status_name(gc_status_line *line, const char *name);
+/* Appends a name. It is shortened to 12 columns before a part of rank 1 is left out. `names` must outlive the line. */
+void gc_status_name(gc_status_line *line, const gc_names *names);
 
 /* Writes the line into `text`, in at most `columns` columns; 0 means no limit. */
 void gc_status_write(const gc_status_line *line, int columns, char *text, size_t size);

@@ -69,14 +69,14 @@ void gc_lv2_read_messages(plugin *p) {
     }
 }
 
-/* Writes a patch:Set of the announced path. @return whether it fitted into the buffer */
-static bool write_path(plugin *p) {
+/* Writes a patch:Set of a property. @return whether it fitted into the buffer */
+static bool write_property(plugin *p, LV2_URID property, LV2_URID type, const char *text) {
     LV2_Atom_Forge_Frame object;
     LV2_Atom_Forge *f = &p->forge;
-    uint32_t length = (uint32_t)strlen(p->announced_path);
     bool good = lv2_atom_forge_frame_time(f, 0) && lv2_atom_forge_object(f, &object, 0, p->uri.set) &&
-                lv2_atom_forge_key(f, p->uri.property) && lv2_atom_forge_urid(f, p->uri.response) &&
-                lv2_atom_forge_key(f, p->uri.value) && lv2_atom_forge_path(f, p->announced_path, length);
+                lv2_atom_forge_key(f, p->uri.property) && lv2_atom_forge_urid(f, property) &&
+                lv2_atom_forge_key(f, p->uri.value) &&
+                lv2_atom_forge_typed_string(f, type, text, (uint32_t)strlen(text));
     if (good)
         lv2_atom_forge_pop(f, &object);
     return good;
@@ -94,7 +94,8 @@ void gc_lv2_write_messages(plugin *p) {
             p->notify->atom.size = 0;
             return;
         }
-        if (attempts == 1 || write_path(p))
+        if (attempts == 1 || (write_property(p, p->uri.response, p->uri.path, p->announced_path) &&
+                              write_property(p, p->uri.error, p->uri.string, p->error)))
             break;
     }
     p->forge.stack = NULL; /* discards the frames of a message that did not fit */

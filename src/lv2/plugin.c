@@ -24,6 +24,8 @@ static void map_uris(plugin *p) {
                     .property = m->map(m->handle, LV2_PATCH__property),
                     .value = m->map(m->handle, LV2_PATCH__value),
                     .response = m->map(m->handle, RESPONSE_URI),
+                    .error = m->map(m->handle, ERROR_URI),
+                    .string = m->map(m->handle, LV2_ATOM__String),
                     .urid = m->map(m->handle, LV2_ATOM__URID)};
     lv2_atom_forge_init(&p->forge, m);
 }
@@ -91,9 +93,9 @@ static void connect(LV2_Handle handle, uint32_t index, void *data) {
         p->out[index - AUDIO - inputs] = data;
     } else {
         uint32_t number = index < AUDIO ? index : index - audio;
-        if (number == LATENCY || number == LATE_BLOCKS || (number >= PEAK_IN && number < PORTS))
+        if (number == LATENCY || number == LATE_BLOCKS || (number >= PEAK_IN && number < REVERSE))
             p->reported[number] = data;
-        else if (number < PEAK_IN)
+        else if (number < PORTS)
             p->parameter[number] = data;
     }
 }

@@ -21,17 +21,19 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096 };
+enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096, ERROR_MOST = 512 };
 
 /* How the response is edited, as the ports give it. Never NaN, so that two of them can be compared. */
 typedef struct edits {
     float start, length, fade; /* seconds; length 0: to the end */
     float stretch;             /* new / old length */
     float trim;                /* dB relative to the peak; 0: nothing is cut off */
+    float attack;              /* milliseconds of the fade-in */
+    bool reverse, autogain;
 } edits;
 
 typedef struct uris {
-    LV2_URID path, set, get, property, value, response, urid;
+    LV2_URID path, string, set, get, property, value, response, error, urid;
 } uris;
 
 /* A delayed output of the delay line. A change of the delay is crossfaded. */
@@ -50,6 +52,14 @@ typedef struct delay_line {
     int64_t fade_frames; /* of a crossfade */
     delay_tap predelay, dry;
 } delay_line;
+
+/* A filter of second order of the wet signal, which a change of its frequency does not disturb. It is crossfaded with
+ * its input while it is turned on or off. */
+typedef struct cut {
+    float g;                 /* tan(pi f / rate); 0: none yet */
+    float part;              /* of the filter in the output, 0 to 1 */
+    float state[OUTPUTS][2]; /* of its two integrators */
+} cut;
 
 typedef struct plugin {
     int inputs;
@@ -80,15 +90,28 @@ typedef struct plugin {
     /* The audio thread's own */
     LV2_Atom_Forge forge;
     char announced_path[PATH_MOST]; /* sent to the host */
-    bool announce;                  /* the host asked for the response, or it has changed */
+    char error[ERROR_MOST];         /* why the last load failed, sent to the host; "": it did not */
+    bool announce;                  /* the host asked for the response, or it or the error has changed */
     edits requested;                /* made, or asked for, last */
     bool loads;                     /* the worker has a request and has not replied */
     float wet, dry;                 /* current gains, which are ramped within a block; -1: none yet */
     float active;                   /* ramped from 0, bypassed, to 1; -1: none yet */
-    float peak[4];                  /* meters, linear: left and right in, left and right out */
+    float width;                    /* current gain of the side signal, which is ramped; -1: none yet */
+    cut low_cut, high_cut;
+    float peak[4]; /* meters, linear: left and right in, left and right out */
     delay_line line;
     float block[6][CHUNK];
 } plugin;
+
+/* Returns the value of a port limited to least..most; `least` without a port and for NaN. */
+float gc_lv2_limited(const float *value, float least, float most);
+
+/* Turns the filters and the width of the wet signal off without a crossfade; the next block takes them from the ports.
+ */
+void gc_lv2_clear_wet(plugin *p);
+
+/* Filters n frames of the convolved signal and changes its width, as the ports say. */
+void gc_lv2_shape_wet(plugin *p, float *const *convolved, int64_t n);
 
 /* Writes an error to the host's log. After a line it only counts for a second, because each message of a host may fail;
  * the next line has the count. */

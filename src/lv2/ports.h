@@ -4,6 +4,7 @@
 
 #define PLUGIN_URI "urn:gpuconv:"
 #define RESPONSE_URI PLUGIN_URI "response"
+#define ERROR_URI PLUGIN_URI "error"
 #define WINDOW_URI PLUGIN_URI "window"
 
 /* Port indices, as in gpuconv.ttl. The audio inputs begin at AUDIO, the outputs follow, then come the ports from
@@ -27,7 +28,13 @@ typedef enum port {
     TRIM,
     PEAK_IN, /* left, right */
     PEAK_OUT = PEAK_IN + 2,
-    PORTS = PEAK_OUT + 2
+    REVERSE = PEAK_OUT + 2,
+    ATTACK,
+    AUTOGAIN,
+    WIDTH,
+    LOW_CUT,
+    HIGH_CUT,
+    PORTS
 } port;
 
 #endif

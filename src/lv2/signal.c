@@ -1,8 +1,8 @@
 /* The LV2 plug-in's signal path on the audio thread: predelay, convolution, wet and dry gain, bypass and meters.
  *
- *      in --+-- predelay -- convolver -- wet --+-- + -- active ------+-- + -- out
- *           +-- latency --+-------------- dry --+                     |
- *                         +---------------------------- 1 - active ---+
+ *      in --+-- predelay -- convolver -- cuts, width -- wet --+-- + -- active ------+-- + -- out
+ *           +-- latency --+----------------------------- dry --+                     |
+ *                         +------------------------------------------- 1 - active ---+
  *
  * The dry signal is delayed by the plug-in's latency, as in gpuconv_ir_mix. */
 #include "plugin.h"
@@ -20,6 +20,7 @@ void gc_lv2_clear_signal(plugin *p) {
     memset(line->samples, 0, (size_t)(line->capacity * p->inputs) * sizeof *line->samples);
     line->position = 0;
     line->predelay = line->dry = (delay_tap){-1, -1, 0};
+    gc_lv2_clear_wet(p);
     p->wet = p->dry = p->active = -1; /* the first block takes them from the ports without a ramp */
     memset(p->peak, 0, sizeof p->peak);
     atomic_store(&p->started, false);
@@ -155,6 +156,7 @@ void gc_lv2_run_signal(plugin *p, int64_t frames) {
         /* The host may use the same buffers for input and output: the input is read before an output is written. */
         run_delays(p, at, n, delayed, straight);
         gpuconv_realtime_process(p->realtime, (const float *const *)delayed, convolved, n);
+        gc_lv2_shape_wet(p, convolved, n);
         mix(p, &step, at, n, convolved, straight);
         for (int c = 0; c < OUTPUTS; c++)
             update_peak(&p->peak[2 + c], p->out[c] + at, n);

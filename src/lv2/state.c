@@ -67,10 +67,11 @@ static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function r
     good = good && gc_lv2_load(p, path, NULL, &number, &error);
     if (good) {
         (void)snprintf(p->announced_path, sizeof p->announced_path, "%s", path);
-        p->announce = true;
     } else {
         gc_lv2_log_error(p, error.message);
     }
+    (void)snprintf(p->error, sizeof p->error, "%s", good ? "" : error.message);
+    p->announce = true;
     if (mapped)
         free_path(features, mapped);
     return good ? LV2_STATE_SUCCESS : LV2_STATE_ERR_UNKNOWN;

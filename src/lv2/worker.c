@@ -10,13 +10,14 @@
 
 static const double fade_seconds = 0.05;
 
-/* The message to the worker and its response. Only `length` + 1 bytes of the path are sent. */
+/* The message to the worker and its response. Only `length` + 1 bytes of the text are sent. */
 typedef struct message {
     enum { LOAD, EDIT } kind; /* EDIT: the current response, without a path */
     uint32_t load_number;     /* set by the worker */
     edits wanted;
+    bool failed; /* set by the worker */
     uint32_t length;
-    char path[PATH_MOST];
+    char text[PATH_MOST]; /* the path; after a failure the reason */
 } message;
 
 void gc_lv2_log_error(plugin *p, const char *text) {
@@ -36,23 +37,25 @@ void gc_lv2_log_error(plugin *p, const char *text) {
 
 /* ---- The response ------------------------------------------------------------------------------------------------ */
 
-/* Returns v limited to least..most; `least` for NaN. */
-static float limited(const float *v, float least, float most) {
-    return v && *v > least ? fminf(*v, most) : least;
+float gc_lv2_limited(const float *value, float least, float most) {
+    return value && *value > least ? fminf(*value, most) : least;
 }
 
 edits gc_lv2_port_edits(const plugin *p) {
     const float *trim = p->parameter[TRIM], *stretch = p->parameter[STRETCH];
-    return (edits){.start = limited(p->parameter[START], 0, 30),
-                   .length = limited(p->parameter[LENGTH], 0, 60),
-                   .fade = limited(p->parameter[FADE], 0, 30),
-                   .stretch = stretch && isfinite(*stretch) ? limited(stretch, 0.25F, 4) : 1,
-                   .trim = trim && isfinite(*trim) ? limited(trim, -120, 0) : 0};
+    return (edits){.start = gc_lv2_limited(p->parameter[START], 0, 30),
+                   .length = gc_lv2_limited(p->parameter[LENGTH], 0, 60),
+                   .fade = gc_lv2_limited(p->parameter[FADE], 0, 30),
+                   .stretch = stretch && isfinite(*stretch) ? gc_lv2_limited(stretch, 0.25F, 4) : 1,
+                   .trim = trim && isfinite(*trim) ? gc_lv2_limited(trim, -120, 0) : 0,
+                   .attack = gc_lv2_limited(p->parameter[ATTACK], 0, 1000),
+                   .reverse = gc_lv2_limited(p->parameter[REVERSE], 0, 1) > 0,
+                   .autogain = gc_lv2_limited(p->parameter[AUTOGAIN], 0, 1) > 0};
 }
 
 static bool is_same(const edits *a, const edits *b) {
     return a->start == b->start && a->length == b->length && a->fade == b->fade && a->stretch == b->stretch &&
-           a->trim == b->trim;
+           a->trim == b->trim && a->attack == b->attack && a->reverse == b->reverse && a->autogain == b->autogain;
 }
 
 /* Prepares a matrix of one input for the plug-in's two lanes. */
@@ -81,6 +84,27 @@ static gpuconv_status prepare_single(const char *path, const gpuconv_preparation
     return status;
 }
 
+/* Fades the response in and normalises it, as asked for. A silent one keeps its level. */
+static gpuconv_status finish(const edits *wanted, gpuconv_ir **ir, gpuconv_error *error) {
+    const double attack = (double)wanted->attack * 1e-3 * gpuconv_ir_rate(*ir);
+    gpuconv_ir *made;
+    if (attack > 0) {
+        gpuconv_status status = gpuconv_ir_fade(*ir, gpuconv_ir_lead(*ir) + llrint(attack), 0, &made, error);
+        if (status)
+            return status;
+        gpuconv_ir_free(*ir);
+        *ir = made;
+    }
+    if (!wanted->autogain)
+        return GPUCONV_OK;
+    gpuconv_status status = gpuconv_ir_normalize(*ir, GPUCONV_NORMALIZE_ENERGY, NULL, &made, error);
+    if (status)
+        return status == GPUCONV_ERROR_FORMAT ? GPUCONV_OK : status;
+    gpuconv_ir_free(*ir);
+    *ir = made;
+    return GPUCONV_OK;
+}
+
 /* Reads, edits and routes a response for two inputs; the plug-in with one input feeds both. */
 static gpuconv_status prepare_edited(const plugin *p, const char *path, const edits *wanted, gpuconv_ir **ir,
                                      gpuconv_error *error) {
@@ -90,9 +114,15 @@ static gpuconv_status prepare_edited(const plugin *p, const char *path, const ed
     how.fade = (double)wanted->fade;
     how.stretch = (double)wanted->stretch;
     how.trim = (double)wanted->trim;
+    how.reverse = wanted->reverse;
     gpuconv_status status = gpuconv_ir_prepare(path, &how, 2, p->rate, ir, error);
     if (status == GPUCONV_ERROR_TOPOLOGY && p->inputs == 1)
         status = prepare_single(path, &how, p->rate, ir, error);
+    if (status)
+        return status;
+    status = finish(wanted, ir, error);
+    if (status)
+        gpuconv_ir_free(*ir);
     return status;
 }
 
@@ -158,16 +188,16 @@ bool gc_lv2_load(plugin *p, const char *path, const edits *wanted, uint32_t *num
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t message_size(const message *m) {
-    return (uint32_t)(offsetof(message, path) + m->length + 1);
+    return (uint32_t)(offsetof(message, text) + m->length + 1);
 }
 
 /* Copies a message from the host's buffer, which may be unaligned. @return false if it is malformed */
 static bool copy_message(message *m, uint32_t size, const void *data) {
-    if (size <= offsetof(message, path) || size > sizeof *m)
+    if (size <= offsetof(message, text) || size > sizeof *m)
         return false;
     memcpy(m, data, size);
     return m->length < PATH_MOST && message_size(m) == size &&
-           memchr(m->path, '\0', m->length + 1) == m->path + m->length;
+           memchr(m->text, '\0', m->length + 1) == m->text + m->length;
 }
 
 /* Sends a message to the worker. @return false: the host has no worker, or no room for the message */
@@ -179,8 +209,8 @@ void gc_lv2_schedule_load(plugin *p, const char *path, size_t length) {
     message m = {.length = (uint32_t)length, .wanted = gc_lv2_port_edits(p)};
     if (length == 0 || length >= PATH_MOST)
         return;
-    memcpy(m.path, path, length);
-    m.path[length] = '\0';
+    memcpy(m.text, path, length);
+    m.text[length] = '\0';
     (void)schedule(p, &m);
 }
 
@@ -193,6 +223,8 @@ void gc_lv2_follow_edits(plugin *p) {
         p->requested = m.wanted;
         if (!gc_lv2_load(p, NULL, &m.wanted, &m.load_number, &error))
             gc_lv2_log_error(p, error.message);
+        p->announce = p->announce || strcmp(p->error, error.message) != 0;
+        (void)snprintf(p->error, sizeof p->error, "%s", error.message);
     } else if (schedule(p, &m)) {
         p->requested = m.wanted;
         p->loads = true;
@@ -207,10 +239,14 @@ static LV2_Worker_Status work(LV2_Handle handle, LV2_Worker_Respond_Function res
     gpuconv_error error = {GPUCONV_OK, ""};
     if (!copy_message(&m, size, data))
         return LV2_WORKER_ERR_UNKNOWN;
-    bool good = gc_lv2_load(p, m.kind == LOAD ? m.path : NULL, &m.wanted, &m.load_number, &error);
-    if (!good)
+    bool good = gc_lv2_load(p, m.kind == LOAD ? m.text : NULL, &m.wanted, &m.load_number, &error);
+    if (!good) {
         gc_lv2_log_error(p, error.message);
-    LV2_Worker_Status sent = good || m.kind == EDIT ? respond(to, message_size(&m), &m) : LV2_WORKER_SUCCESS;
+        m.failed = true;
+        (void)snprintf(m.text, sizeof m.text, "%s", error.message);
+        m.length = (uint32_t)strlen(m.text);
+    }
+    LV2_Worker_Status sent = respond(to, message_size(&m), &m);
     return good ? sent : LV2_WORKER_ERR_UNKNOWN;
 }
 
@@ -220,11 +256,19 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
     message m;
     if (!copy_message(&m, size, data))
         return LV2_WORKER_ERR_UNKNOWN;
-    p->requested = m.wanted; /* replies come in the order of the loads: the response that sounds was edited so */
-    if (m.kind == EDIT) {
+    if (m.kind == EDIT)
         p->loads = false;
-    } else if (m.load_number == atomic_load(&p->load_count)) { /* otherwise another response has been loaded since */
-        memcpy(p->announced_path, m.path, m.length + 1);
+    if (m.kind == EDIT || !m.failed)
+        p->requested = m.wanted; /* replies come in the order of the loads: the response that sounds was edited so */
+    if (m.failed || *p->error) {
+        const uint32_t length = !m.failed ? 0 : m.length < ERROR_MOST ? m.length : ERROR_MOST - 1;
+        memcpy(p->error, m.text, length);
+        p->error[length] = '\0';
+        p->announce = true;
+    }
+    if (m.kind == LOAD && !m.failed &&
+        m.load_number == atomic_load(&p->load_count)) { /* otherwise another response has been loaded since */
+        memcpy(p->announced_path, m.text, m.length + 1);
         p->announce = true;
     }
     return LV2_WORKER_SUCCESS;

@@ -198,12 +198,44 @@ static void lines_at_a_distance_are_all_printed(void **state) {
     CHECK(lines == 6 && strstr(last, "1 more"), "%d lines, the last one is '%s'", lines, last);
 }
 
+static void meters_are_there_at_80_columns(void **state) {
+    (void)state;
+    static const char *const names[] = {"/a/rather/long/folder/with/a/response.wav",
+                                        "/a/rather/long/folder/another.wav"};
+    static const char *const lines[] = {"80", "100", "120", "200"};
+    char text[1000];
+    for (int i = 0; i < COUNT(lines); i++)
+        for (int k = 0; k < 64; k++) {
+            gc_play_screen s = {.names = names, .count = 2, .shown = true};
+            gc_player_view v = {
+                .position = k & 1 ? 40000 : 4, .duration = k & 2 ? 80000 : -1, .outputs = 2, .gpu = true};
+            v.paused = v.bypassed = k & 4;
+            v.clipped[0] = v.clipped[1] = k & 8;
+            v.peak[0] = v.peak[1] = k & 8 ? 1.0f : 0.1f;
+            v.xruns = v.underruns = k & 16 ? 12345 : 0;
+            (void)snprintf(s.note, sizeof s.note, "response changed");
+            s.note_left = k & 32;
+            assert_int_equal(setenv("COLUMNS", lines[i], 1), 0);
+            catch_lines();
+            gc_play_screen_draw(&s, &v);
+            (void)count_lines(text, sizeof text);
+            const char *meter = strchr(text + 4, '['), /* behind what erases the line */
+                *second = meter ? strchr(meter + 1, '[') : NULL;
+            CHECK(second && strchr(second, ']'), "%s columns, case %d: no meters in '%s'", lines[i], k, text);
+            CHECK(second - meter >= 12 && strchr(meter, ']') == second - 1, "case %d: '%s'", k, text);
+            CHECK(!(k & 8) == !strstr(second, "CLIP]"), "case %d: '%s'", k, text);
+            CHECK(strlen(text) < 4 + strtoul(lines[i], NULL, 10), "case %d: '%s' is too long", k, text);
+        }
+    unsetenv("COLUMNS");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_changes_make_one_and_the_last_one_counts),
         cmocka_unit_test(a_flood_without_an_end_does_not_hold_up_the_player),
         cmocka_unit_test(a_flood_prints_one_line_and_a_count),
         cmocka_unit_test(lines_at_a_distance_are_all_printed),
+        cmocka_unit_test(meters_are_there_at_80_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,6 +311,44 @@ static void paths_and_heads_give_the_samples_of_a_file(void **state) {
 }
 
 /* A recording replaces no file that is played, whatever its name. */
+static void a_position_never_exceeds_the_length(void **state) {
+    (void)state;
+    char input[300], response[300];
+    const char *responses[] = {response};
+    snprintf(input, sizeof input, "%s", files_path("loop.wav"));
+    snprintf(response, sizeof response, "%s", files_path("one.wav"));
+    write_response(response, 1, RATE, 3);
+    guarded x = write_input(input, 1), out = guarded_new(1, BLOCK);
+    const gc_player_config config = {.input = input,
+                                     .responses = responses,
+                                     .response_count = 1,
+                                     .threads = 1,
+                                     .backend = GPUCONV_BACKEND_CPU,
+                                     .block = BLOCK,
+                                     .loop = true};
+    gc_player *player;
+    gc_player_view view;
+    gpuconv_error error = {0};
+    CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_player_start(player, &error) == GPUCONV_OK, "%s", error.message);
+    double before = 0;
+    int starts = 0;
+    for (int k = 0; k < 20000 && starts < 3; k++) {
+        fake_sound.opened.callback(fake_sound.opened.context, NULL, out.channel, BLOCK);
+        gc_player_get_view(player, &view);
+        CHECK(view.position < (double)(SILENCE + SOUND) / RATE, "at %g s", view.position);
+        starts += view.position < before;
+        before = view.position;
+        usleep(view.underruns ? 200 : 0);
+    }
+    CHECK(starts == 3, "the file started %d times again", starts);
+    bool recorded;
+    CHECK(gc_player_stop(player, true, &recorded, &error) == GPUCONV_OK, "%s", error.message);
+    gc_player_free(player);
+    guarded_free(&x);
+    guarded_free(&out);
+}
+
 static void a_recording_replaces_no_file_that_is_read(void **state) {
     (void)state;
     char in[FILENAME_MAX], ir[FILENAME_MAX], link_to_ir[FILENAME_MAX];
@@ -343,6 +381,7 @@ int main(void) {
         cmocka_unit_test(a_layout_that_is_asked_for_is_kept),
         cmocka_unit_test(a_head_turns),
         cmocka_unit_test(paths_and_heads_give_the_samples_of_a_file),
+        cmocka_unit_test(a_position_never_exceeds_the_length),
         cmocka_unit_test(a_recording_replaces_no_file_that_is_read),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);

@@ -47,6 +47,38 @@ static void long_text_is_shortened_in_the_middle(void **state) {
     assert_string_equal(to, "any");
 }
 
+static void names_of_a_list_are_shortened_so_that_they_differ(void **state) {
+    (void)state;
+    static const char *const lists[][4] = {
+        {"/music/rooms/cathedral-near-left.wav", "/music/rooms/cathedral-near-right.wav",
+         "/music/rooms/cathedral-far-left.wav", "/music/rooms/cathedral-far-right.wav"},
+        {"hall-01-with-close-microphones.wav", "hall-02-with-close-microphones.wav",
+         "hall-03-with-close-microphones.wav", "hall-04-with-close-microphones.wav"},
+        {"01 a very long name of a room.wav", "02 a very long name of a room.wav", "03 a very long name of a room.wav",
+         "04 a very long name of a room.wav"},
+        {"one/with-a-long-name/x.wav", "two/with-a-long-name/x.wav", "one/with-a-long-name/y.wav",
+         "two/with-a-long-name/y.wav"},
+        {"K\xc3\xa4then-in-the-old-palace.wav", "K\xc3\xb6then-in-the-old-palace.wav",
+         "K\xc3\xbcthen-in-the-old-palace.wav", "Kathen-in-the-old-palace.wav"}};
+    char text[4][256];
+    for (int l = 0; l < COUNT(lists); l++)
+        for (int columns = 13; columns <= 60; columns++)
+            for (int i = 0; i < 4; i++) {
+                const gc_names names = {lists[l], 4, i};
+                gc_shorten_among(&names, columns, text[i], sizeof text[i]);
+                CHECK(gc_display_columns(text[i]) <= columns && !strchr(text[i], '?'), "'%s' in %d columns", text[i],
+                      columns);
+                for (int k = 0; k < i; k++)
+                    CHECK(strcmp(text[i], text[k]) != 0, "list %d, %d columns: two are '%s'", l, columns, text[i]);
+            }
+    const gc_names folder = {lists[0], 4, 2},
+                   same = {(const char *const[]){"equal-long-names.wav", "equal-long-names.wav"}, 2, 0};
+    gc_shorten_among(&folder, 24, text[0], sizeof text[0]);
+    assert_string_equal(text[0], "cathedral-far-left.wav");
+    gc_shorten_among(&same, 12, text[0], sizeof text[0]);
+    assert_string_equal(text[0], "equa...s.wav");
+}
+
 static void a_line_leaves_out_parts_by_rank_and_fits_any_width(void **state) {
     (void)state;
     static const char *const names[] = {"x", "hall.wav", "/a/rather/long/folder/with/a/response-in-it.wav",
@@ -61,7 +93,8 @@ static void a_line_leaves_out_parts_by_rank_and_fits_any_width(void **state) {
             gc_status_part(&line, 3, " [%s]", "########################");
             gc_status_part(&line, 2, " load %.1f %%", 12.5);
             gc_status_part(&line, 0, " ");
-            gc_status_name(&line, names[n]);
+            const gc_names shown = {names, COUNT(names), n};
+            gc_status_name(&line, &shown);
             gc_status_part(&line, 1, " (bypassed)");
             gc_status_write(&line, columns, text, sizeof text);
             CHECK(gc_display_columns(text) <= columns, "%d columns in %d: '%s'", gc_display_columns(text), columns,
@@ -102,6 +135,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_has_the_width_of_its_characters),
         cmocka_unit_test(long_text_is_shortened_in_the_middle),
+        cmocka_unit_test(names_of_a_list_are_shortened_so_that_they_differ),
         cmocka_unit_test(a_line_leaves_out_parts_by_rank_and_fits_any_width),
         cmocka_unit_test(without_a_terminal_the_width_comes_from_the_environment),
     };

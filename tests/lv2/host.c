@@ -86,6 +86,9 @@ void host_begin(host *h, const char *uri) {
     for (uint32_t i = ENABLED; i < PORTS; i++)
         h->plugin->connect_port(h->handle, i - missing, &h->number[i]);
     h->number[DRY] = -90;
+    h->number[WIDTH] = 100;
+    h->number[LOW_CUT] = 20;
+    h->number[HIGH_CUT] = 20000;
     h->number[FREEWHEEL] = 1; /* process waits for the tail, so that the test does not depend on time */
     lv2_atom_forge_init(&h->forge, &host_map);
     h->plugin->activate(h->handle);
@@ -119,8 +122,10 @@ void host_play(host *h, const char *path) {
     LV2_ATOM_SEQUENCE_FOREACH(&h->notify.sequence, event) {
         const LV2_Atom *value = NULL;
         lv2_atom_object_get((const LV2_Atom_Object *)&event->body, host_map_uri(NULL, LV2_PATCH__value), &value, 0);
+        const bool is_path = value && value->type == host_map_uri(NULL, LV2_ATOM__Path);
         if (value)
-            snprintf(h->announced, sizeof h->announced, "%s", (const char *)LV2_ATOM_BODY_CONST(value));
+            snprintf(is_path ? h->announced : h->error, sizeof h->announced, "%s",
+                     (const char *)LV2_ATOM_BODY_CONST(value));
     }
 }
 

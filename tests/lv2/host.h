@@ -40,7 +40,13 @@ enum {
     TRIM,
     PEAK_IN,
     PEAK_OUT = PEAK_IN + 2,
-    PORTS = PEAK_OUT + 2
+    REVERSE = PEAK_OUT + 2,
+    ATTACK,
+    AUTOGAIN,
+    WIDTH,
+    LOW_CUT,
+    HIGH_CUT,
+    PORTS
 };
 
 typedef struct host {
@@ -63,6 +69,7 @@ typedef struct host {
     int loads;            /* requests that the worker received */
     int lines;            /* of the log */
     char announced[1024]; /* the path that the plug-in announced last */
+    char error[1024];     /* the same for the reason of a failure */
 } host;
 
 /* Maps a URI to the same number in every call. */

@@ -49,6 +49,8 @@ applied in.wav stereo "wet -6 dry 0 predelay 20" --wet -6 --dry 0 --predelay 0.0
 applied mono.wav mono "gain -12" --gain -12
 applied in.wav stereo "start 0.02 length 0.9 fade 0.3" --ir-start 0.02 --ir-length 0.9 --fade 0.3
 applied in.wav stereo "stretch 0.5 trim -40" --stretch 0.5 --trim -40
+applied in.wav stereo "reverse 1" --reverse
+applied in.wav stereo "autogain 1" --normalize energy
 
 # jalv, with a JACK server of its own that has no device.
 needs_sound jackd jack_rec jack_lsp jack_connect jalv

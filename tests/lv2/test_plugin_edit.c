@@ -138,6 +138,12 @@ static void a_file_and_an_edit_asked_for_at_once_are_both_loaded(void **state) {
     CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "not edited: %g", (double)host_peak(h, 20));
     settle(h, "/nowhere.wav");
     assert_string_equal(h->announced, path);
+    CHECK(strstr(h->error, "/nowhere.wav: "), "the reason is '%s'", h->error);
+    settle(h, path);
+    assert_string_equal(h->error, "");
+    assert_int_equal(host_restore(h, "/gone.wav"), LV2_STATE_ERR_UNKNOWN);
+    host_play(h, NULL);
+    CHECK(strstr(h->error, "/gone.wav: "), "the reason is '%s'", h->error);
     end(h);
 }
 
@@ -197,7 +203,7 @@ static void edits_out_of_range_are_limited(void **state) {
     host *h = begin("urn:gpuconv:stereo");
     host_play(h, write_taps("range.wav", 1, 2, 50, (float[]){0.5f, 0.5f}));
     host_deliver_reply(h);
-    for (int port = ENABLED; port <= TRIM; port++)
+    for (int port = ENABLED; port < PORTS; port += port == TRIM ? REVERSE - TRIM : 1)
         for (int k = 0; k < COUNT(values); k++) {
             float before = h->number[port];
             h->number[port] = values[k];

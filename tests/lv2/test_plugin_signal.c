@@ -146,6 +146,109 @@ static void a_low_wet_level_is_exact(void **state) {
               10 * log10(error / power));
         end(h);
     }
+}
+
+/* Begins with a response and the port at a value; the impulse response of both outputs follows in `out`. */
+static host *begin_impulse(const char *path, int port, float value, float left, float right, float (*out)[4096]) {
+    host *h = begin();
+    if (port >= 0)
+        h->number[port] = value;
+    host_play(h, path);
+    host_deliver_reply(h);
+    host_play(h, NULL); /* the exchange is taken up */
+    h->plugin->activate(h->handle);
+    for (int at = 0; at < 4096; at += BLOCK) {
+        const float l[BLOCK] = {at == 0 ? left : 0}, r[BLOCK] = {at == 0 ? right : 0};
+        run(h, l, r);
+        for (int c = 0; c < 2; c++)
+            memcpy(out[c] + at, h->out[c], sizeof h->out[c]);
+    }
+    return h;
+}
+
+static void the_response_is_reversed_faded_in_and_normalised(void **state) {
+    (void)state;
+    static const float half = 0.5f, energy = 1.7457431f; /* 1 / the root of the sum of squares */
+    static const struct {
+        int port;
+        float value, tap[3];
+    } cases[] = {{-1, 0, {0.5f, 0.25f, 0.125f}}, /* as it is: no gain of its own */
+                 {REVERSE, 1, {0.125f, 0.25f, 0.5f}},
+                 {ATTACK, 200.0f / 48, {0, 0.125f, 0.125f}},
+                 {AUTOGAIN, 1, {0.5f * energy, 0.25f * energy, 0.125f * energy}}};
+    guarded taps = guarded_new(1, 201);
+    memset(taps.channel[0], 0, 201 * sizeof(float));
+    for (int t = 0; t < 3; t++)
+        taps.channel[0][100 * t] = half / (float)(1 << t);
+    char path[1024];
+    (void)snprintf(path, sizeof path, "%s", files_path("shape.wav"));
+    files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &taps);
+    guarded_free(&taps);
+    for (int k = 0; k < COUNT(cases); k++) {
+        float out[2][4096];
+        end(begin_impulse(path, cases[k].port, cases[k].value, 1, 1, out));
+        for (int i = 0; i < 4096; i++) {
+            float want = i % 100 == 0 && i <= 200 ? cases[k].tap[i / 100] : 0;
+            CHECK(fabsf(out[0][i] - want) < 2e-5f, "case %d, frame %d: %g instead of %g", k, i, (double)out[0][i],
+                  (double)want);
+        }
+    }
+}
+
+static void the_wet_signal_is_cut_and_its_width_changes(void **state) {
+    (void)state;
+    static const struct {
+        int port;
+        float value;
+        double hertz, decibels;
+    } cuts[] = {{LOW_CUT, 1000, 1000, -3.01},  {LOW_CUT, 1000, 100, -40}, {LOW_CUT, 1000, 8000, 0},
+                {HIGH_CUT, 2000, 2000, -3.01}, {HIGH_CUT, 2000, 200, 0},  {HIGH_CUT, 2000, 8000, -25.69}};
+    const char *path = write_response("one.wav", RATE, 1);
+    float out[2][4096];
+    for (int k = 0; k < COUNT(cuts); k++) {
+        end(begin_impulse(path, cuts[k].port, cuts[k].value, 1, 0.5f, out));
+        for (int c = 0; c < 2; c++) {
+            double re = 0, im = 0, w = 2 * 3.14159265358979 * cuts[k].hertz / RATE;
+            for (int i = 0; i < 4096; i++) {
+                re += (double)out[c][i] * cos(w * i) * (1 + c);
+                im += (double)out[c][i] * sin(w * i) * (1 + c);
+            }
+            double level = 20 * log10(hypot(re, im));
+            CHECK(fabs(level - cuts[k].decibels) < 0.1, "cut %d at %g Hz: %g dB", k, cuts[k].hertz, level);
+        }
+    }
+    static const float widths[][3] = {{0, 0.75f, 0.75f}, {100, 1, 0.5f}, {200, 1.25f, 0.25f}};
+    for (int k = 0; k < COUNT(widths); k++) {
+        end(begin_impulse(path, WIDTH, widths[k][0], 1, 0.5f, out));
+        CHECK(fabsf(out[0][0] - widths[k][1]) < 1e-5f && fabsf(out[1][0] - widths[k][2]) < 1e-5f, "width %g: %g and %g",
+              (double)widths[k][0], (double)out[0][0], (double)out[1][0]);
+    }
+}
+
+/* A filter that is turned on and off again makes no click, and leaves nothing behind. */
+static void turning_a_cut_does_not_click(void **state) {
+    (void)state;
+    static const struct {
+        int port;
+        float value, off;
+    } cases[] = {{LOW_CUT, 1500, 20}, {HIGH_CUT, 500, 20000}, {WIDTH, 0, 100}};
+    for (int k = 0; k < COUNT(cases); k++) {
+        float out[2][4096], a = 0, b = 0, worst = 0;
+        host *h = begin_impulse(write_response("one.wav", RATE, 1), -1, 0, 0, 0, out);
+        for (int block = 0; block < 200; block++) {
+            h->number[cases[k].port] = block >= 50 && block < 100 ? cases[k].value : cases[k].off;
+            host_play(h, NULL);
+            for (int i = 0; i < BLOCK; i++) {
+                worst = fmaxf(worst, block ? fabsf(h->out[0][i] - 2 * b + a) : 0);
+                a = b;
+                b = h->out[0][i];
+            }
+        }
+        CHECK(worst < 0.003f, "port %d clicks: %g", cases[k].port, (double)worst); /* the sine's own is 0.0004 */
+        for (int i = 0; i < BLOCK; i++)
+            CHECK(fabsf(h->out[0][i] - h->in[0][i]) < 1e-6f, "port %d is not off again", cases[k].port);
+        end(h);
+    }
     host_free_uris();
 }
 
@@ -155,6 +258,9 @@ int main(void) {
         cmocka_unit_test(samples_that_are_not_finite_are_silence_on_every_way),
         cmocka_unit_test(a_muted_branch_adds_nothing_though_it_overflows),
         cmocka_unit_test(a_low_wet_level_is_exact),
+        cmocka_unit_test(the_response_is_reversed_faded_in_and_normalised),
+        cmocka_unit_test(the_wet_signal_is_cut_and_its_width_changes),
+        cmocka_unit_test(turning_a_cut_does_not_click),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

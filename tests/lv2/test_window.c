@@ -4,12 +4,16 @@
 #include "files.h"
 #include "lv2/window/window.h"
 
+#include <X11/Xutil.h>
+#include <X11/keysym.h>
+
 #undef Bool /* of Xlib.h; a member of LV2_Atom_Forge has this name */
 
 #include <dlfcn.h>
 #include <lv2/atom/forge.h>
 #include <lv2/atom/util.h>
 #include <lv2/core/lv2.h>
+#include <lv2/options/options.h>
 #include <lv2/patch/patch.h>
 #include <lv2/ui/ui.h>
 #include <lv2/urid/urid.h>
@@ -70,8 +74,9 @@ typedef struct fixture {
     uint32_t audio_ports;
 } fixture;
 
-static fixture begin(const char *plugin) {
-    fixture f = {.layout = {.width = WIDTH, .height = HEIGHT}, .audio_ports = strstr(plugin, "mono") ? 3 : 4};
+static fixture begin_scaled(const char *plugin, float scale) {
+    fixture f = {.layout = {.width = WINDOW_WIDTH, .height = WINDOW_HEIGHT},
+                 .audio_ports = strstr(plugin, "mono") ? 3 : 4};
     memset(&written, 0, sizeof written);
     f.display = XOpenDisplay(NULL);
     CHECK(f.display, "no X server");
@@ -83,7 +88,12 @@ static fixture begin(const char *plugin) {
     f.ui = descriptor(0);
     assert_null(descriptor(1));
     LV2_Feature feature = {LV2_URID__map, &map};
-    const LV2_Feature *features[] = {&feature, NULL};
+    const LV2_Options_Option option[2] = {{.key = map_uri(NULL, LV2_UI__scaleFactor),
+                                           .size = sizeof scale,
+                                           .type = map_uri(NULL, LV2_ATOM__Float),
+                                           .value = &scale}};
+    LV2_Feature options = {LV2_OPTIONS__options, (void *)(uintptr_t)option};
+    const LV2_Feature *features[] = {&feature, &options, NULL};
     f.handle = f.ui->instantiate(f.ui, plugin, PLUGIN_BUNDLE "/", write_port, NULL, &f.widget, features);
     CHECK(f.handle, "no window");
     f.idle = f.ui->extension_data(LV2_UI__idleInterface);
@@ -94,14 +104,18 @@ static fixture begin(const char *plugin) {
     return f;
 }
 
+static fixture begin(const char *plugin) {
+    return begin_scaled(plugin, 1);
+}
+
 static void end(fixture *f) {
     f->ui->cleanup(f->handle);
     XCloseDisplay(f->display);
     dlclose(f->library);
 }
 
-/* Announces a response and waits until its envelope has been read. */
-static void show(fixture *f, const char *path) {
+/* Sends a patch:Set of a property to the window. */
+static void announce(fixture *f, const char *property, const char *type, const char *text) {
     LV2_Atom_Forge forge;
     LV2_Atom_Forge_Frame object;
     uint8_t buffer[2048] __attribute__((aligned(8)));
@@ -109,9 +123,9 @@ static void show(fixture *f, const char *path) {
     lv2_atom_forge_set_buffer(&forge, buffer, sizeof buffer);
     lv2_atom_forge_object(&forge, &object, 0, map_uri(NULL, LV2_PATCH__Set));
     lv2_atom_forge_key(&forge, map_uri(NULL, LV2_PATCH__property));
-    lv2_atom_forge_urid(&forge, map_uri(NULL, RESPONSE_URI));
+    lv2_atom_forge_urid(&forge, map_uri(NULL, property));
     lv2_atom_forge_key(&forge, map_uri(NULL, LV2_PATCH__value));
-    lv2_atom_forge_path(&forge, path, (uint32_t)strlen(path));
+    lv2_atom_forge_typed_string(&forge, map_uri(NULL, type), text, (uint32_t)strlen(text));
     lv2_atom_forge_pop(&forge, &object);
     uint32_t size = lv2_atom_total_size((const LV2_Atom *)(const void *)buffer);
     LV2_URID transfer = map_uri(NULL, "http://lv2plug.in/ns/ext/atom#eventTransfer");
@@ -123,11 +137,28 @@ static void show(fixture *f, const char *path) {
         f->ui->port_event(f->handle, NOTIFY, shorter, transfer, exact);
         free(exact);
     }
+    f->idle->idle(f->handle);
+}
+
+/* Announces a response and waits until its envelope has been read. */
+static void show(fixture *f, const char *path) {
+    announce(f, RESPONSE_URI, LV2_ATOM__Path, path);
     for (int i = 0; i < 50; i++) {
         struct timespec moment = {0, 2000000};
         nanosleep(&moment, NULL);
         f->idle->idle(f->handle);
     }
+}
+
+/* Returns the color of a pixel of the window, 0xRRGGBB. */
+static unsigned long pixel(fixture *f, double x, double y) {
+    f->idle->idle(f->handle);
+    XSync(f->display, False);
+    XImage *image = XGetImage(f->display, (Window)f->widget, (int)x, (int)y, 1, 1, AllPlanes, ZPixmap);
+    CHECK(image, "no pixel at %g, %g", x, y);
+    unsigned long color = XGetPixel(image, 0, 0) & 0xffffff;
+    XDestroyImage(image);
+    return color;
 }
 
 /* Sends one mouse event and lets the window handle it. */
@@ -144,6 +175,22 @@ static void mouse(fixture *f, int type, double x, double y, unsigned button, Tim
         e.xmotion.state = 0;
     long mask = type == MotionNotify ? ButtonMotionMask : type == ButtonPress ? ButtonPressMask : ButtonReleaseMask;
     assert_true(XSendEvent(f->display, (Window)f->widget, False, mask, &e));
+    XSync(f->display, False);
+    for (int i = 0; i < 3; i++)
+        f->idle->idle(f->handle);
+}
+
+/* Presses a key. */
+static void key(fixture *f, KeySym symbol, unsigned state) {
+    XEvent e = {.xkey = {.type = KeyPress,
+                         .display = f->display,
+                         .window = (Window)f->widget,
+                         .root = DefaultRootWindow(f->display),
+                         .keycode = XKeysymToKeycode(f->display, symbol),
+                         .state = state,
+                         .same_screen = True}};
+    CHECK(e.xkey.keycode, "the keyboard lacks key %lx", symbol);
+    assert_true(XSendEvent(f->display, (Window)f->widget, False, KeyPressMask, &e));
     XSync(f->display, False);
     for (int i = 0; i < 3; i++)
         f->idle->idle(f->handle);
@@ -180,7 +227,7 @@ static void handles_and_knobs_write_the_controls(void **state) {
         CHECK(fabsf(edit[FADE] - 0.25f) < 0.005f, "fade %g", (double)edit[FADE]);
         drag(&f, w.x + 0.25 * w.w, w.y + 5, w.x + 0.5 * w.w, w.y + 5); /* the end stays */
         CHECK(fabsf(edit[START] + edit[LENGTH] - 0.75f) < 0.006f, "end %g", (double)(edit[START] + edit[LENGTH]));
-        rectangle wet = window_knob(&f.layout, 3), stretch = window_knob(&f.layout, 1);
+        rectangle wet = window_knob(&f.layout, 7), stretch = window_knob(&f.layout, 1);
         drag(&f, wet.x + 30, wet.y + 50, wet.x + 30, wet.y + 150);
         CHECK(fabsf(written.value[WET] + 57) < 0.5f, "wet %g",
               (double)written.value[WET]); /* 100 of 200 pixels of 114 dB */
@@ -191,7 +238,12 @@ static void handles_and_knobs_write_the_controls(void **state) {
         mouse(&f, ButtonPress, stretch.x + 30, stretch.y + 50, Button1, 1000100);
         CHECK(edit[STRETCH] == 1, "a double click does not reset: %g", (double)edit[STRETCH]);
         mouse(&f, ButtonRelease, stretch.x + 30, stretch.y + 50, Button1, 1000110);
-        rectangle bypass = window_bypass(&f.layout);
+        for (int twice = 0; twice < 2; twice++) {
+            mouse(&f, ButtonPress, w.x + 0.5 * w.w, w.y + 5, Button1, (Time)(1100000 + 100 * twice));
+            mouse(&f, ButtonRelease, w.x + 0.5 * w.w, w.y + 5, Button1, (Time)(1100010 + 100 * twice));
+        }
+        CHECK(edit[START] == 0, "a double click does not reset the start: %g", (double)edit[START]);
+        rectangle bypass = window_button(&f.layout, BYPASS);
         written.value[f.audio_ports + ENABLED] = 1;
         drag(&f, bypass.x + 5, bypass.y + 5, bypass.x, bypass.y);
         assert_true(edit[ENABLED] == 0);
@@ -233,6 +285,135 @@ static void the_list_walks_folders_and_chooses_files(void **state) {
     end(&f);
 }
 
+static bool overlap(rectangle a, rectangle b) {
+    return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}
+
+static void nothing_covers_anything_at_any_size(void **state) {
+    (void)state;
+    static const int sizes[][2] = {
+        {WINDOW_LEAST_WIDTH, WINDOW_LEAST_HEIGHT}, {700, 425}, {WINDOW_WIDTH, WINDOW_HEIGHT}, {1600, 900}};
+    for (int s = 0; s < COUNT(sizes); s++) {
+        window w = {.width = sizes[s][0], .height = sizes[s][1]};
+        rectangle r[2 + KNOBS + BUTTONS + 4] = {window_list(&w), window_wave(&w)};
+        int count = 2;
+        for (int i = 0; i < KNOBS; i++)
+            r[count++] = window_knob(&w, i);
+        for (int i = 0; i < BUTTONS; i++)
+            r[count++] = window_button(&w, i);
+        for (int i = 0; i < 4; i++)
+            r[count++] = window_meter(&w, i);
+        for (int i = 0; i < count; i++) {
+            CHECK(r[i].x >= 0 && r[i].y >= 0 && r[i].x + r[i].w <= w.width && r[i].y + r[i].h <= w.height &&
+                      r[i].w >= 14 && r[i].h >= 20,
+                  "part %d is not in the window of %d x %d", i, w.width, w.height);
+            for (int k = 0; k < i; k++)
+                CHECK(!overlap(r[i], r[k]), "part %d covers part %d at %d x %d", i, k, w.width, w.height);
+        }
+    }
+}
+
+static void a_scaled_window_is_larger_and_its_parts_follow(void **state) {
+    (void)state;
+    static const float scales[] = {1, 1.5f, 2};
+    for (int k = 0; k < COUNT(scales); k++) {
+        fixture f = begin_scaled("urn:gpuconv:stereo", scales[k]);
+        const double scale = (double)scales[k];
+        XWindowAttributes a;
+        assert_true(XGetWindowAttributes(f.display, (Window)f.widget, &a));
+        CHECK(fabs(a.width - WINDOW_WIDTH * scale) < 1 && fabs(a.height - WINDOW_HEIGHT * scale) < 1,
+              "scale %g: %d x %d", scale, a.width, a.height);
+        rectangle b = window_button(&f.layout, LEVELLED), wet = window_knob(&f.layout, 7);
+        drag(&f, (b.x + 5) * scale, (b.y + 5) * scale, 0, 0);
+        assert_true(written.value[f.audio_ports + AUTOGAIN] == 1);
+        drag(&f, (wet.x + 30) * scale, (wet.y + 30) * scale, (wet.x + 30) * scale, (wet.y + 130) * scale);
+        CHECK(fabsf(written.value[WET] + 57) < 0.6f, "scale %g: wet %g", scale, (double)written.value[WET]);
+        end(&f);
+    }
+}
+
+static void the_keyboard_reaches_every_part(void **state) {
+    (void)state;
+    fixture f = begin("urn:gpuconv:stereo");
+    const float *edit = &written.value[f.audio_ports];
+    key(&f, XK_Tab, ShiftMask); /* the last part: autogain */
+    key(&f, XK_space, 0);
+    assert_true(edit[AUTOGAIN] == 1);
+    key(&f, XK_Tab, 0); /* the list, and without a response no handles */
+    key(&f, XK_Tab, 0);
+    key(&f, XK_Down, 0); /* the first knob */
+    CHECK(fabsf(edit[TRIM] + 1.2f) < 0.01f, "trim %g", (double)edit[TRIM]);
+    key(&f, XK_Tab, 0);
+    for (int i = 0; i < 25; i++)
+        key(&f, XK_Up, 0);
+    CHECK(fabsf(edit[STRETCH] - 2) < 0.01f, "stretch %g", (double)edit[STRETCH]);
+    key(&f, XK_Home, 0);
+    assert_true(edit[STRETCH] == 1);
+    key(&f, XK_Escape, 0); /* nothing has the keyboard */
+    key(&f, XK_Up, 0);
+    assert_true(edit[STRETCH] == 1);
+    rectangle wet = window_knob(&f.layout, 7);
+    written.value[WET] = 0;
+    mouse(&f, ButtonPress, wet.x + 30, wet.y + 30, Button1, 3000000);
+    mouse(&f, MotionNotify, wet.x + 30, wet.y + 90, 0, 3000010);
+    assert_true(written.value[WET] < -30);
+    key(&f, XK_Escape, 0); /* what is dragged comes back */
+    assert_true(written.value[WET] == 0);
+    mouse(&f, MotionNotify, wet.x + 30, wet.y + 190, 0, 3000020);
+    assert_true(written.value[WET] == 0);
+    end(&f);
+}
+
+static void an_error_is_shown_until_it_is_over(void **state) {
+    (void)state;
+    fixture f = begin("urn:gpuconv:stereo");
+    rectangle r = window_wave(&f.layout);
+    const double y = r.y + r.h / 2;
+    const unsigned long alarm = 0xe64738, plain = pixel(&f, r.x + 3, y);
+    CHECK(plain != alarm, "an error at once");
+    for (int k = 0; k < 2; k++) {
+        announce(&f, ERROR_URI, LV2_ATOM__String, "/music/rooms/notes.wav: not a file of audio");
+        CHECK(pixel(&f, r.x + 3, y) == alarm, "%lx", pixel(&f, r.x + 3, y));
+        if (k)
+            key(&f, XK_Escape, 0);
+        else
+            announce(&f, ERROR_URI, LV2_ATOM__String, "");
+        CHECK(pixel(&f, r.x + 3, y) == plain, "the error stays");
+    }
+    end(&f);
+}
+
+static void names_are_in_natural_order_and_the_last_folder_is_kept(void **state) {
+    (void)state;
+    static const char *const sorted[] = {"..", "Hall 1.wav", "hall 2.wav", "hall 10.wav", "hall 010b.wav", "Room.wav"};
+    char path[WINDOW_PATH_MOST], kept[WINDOW_PATH_MOST];
+    folder list = {.count = 0};
+    (void)snprintf(path, sizeof path, "%s", files_path("%s", "order"));
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (int i = 5; i > 0; i--) {
+        FILE *file = fopen(files_path("order/%s", sorted[i]), "w");
+        CHECK(file && fclose(file) == 0, "no file");
+    }
+    assert_true(folder_read(&list, path));
+    assert_int_equal(list.count, COUNT(sorted));
+    for (int i = 0; i < list.count; i++)
+        assert_string_equal(list.entry[i].name, sorted[i]);
+    folder_free(&list);
+    assert_int_equal(setenv("XDG_STATE_HOME", files_path("%s", "none"), 1), 0);
+    assert_false(folder_recall(kept));
+    folder_remember(path);
+    assert_true(folder_recall(kept));
+    assert_string_equal(kept, path);
+    fixture f = begin("urn:gpuconv:stereo"); /* the plug-in's own response: the list has the folder of the last one */
+    show(&f, PLUGIN_BUNDLE "/default.flac");
+    rectangle l = window_list(&f.layout);
+    drag(&f, l.x + 20, l.y + 1.5 * ROW, l.x, l.y);
+    CHECK(strstr(written.path, "/order/Hall 1.wav"), "chose '%s'", written.path);
+    folder_remember("/nowhere/at/all");
+    assert_false(folder_recall(kept));
+    end(&f);
+}
+
 static void files_that_are_no_response_are_shown_with_the_reason(void **state) {
     (void)state;
     fixture f = begin("urn:gpuconv:stereo");
@@ -250,6 +431,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handles_and_knobs_write_the_controls),
         cmocka_unit_test(the_list_walks_folders_and_chooses_files),
+        cmocka_unit_test(nothing_covers_anything_at_any_size),
+        cmocka_unit_test(a_scaled_window_is_larger_and_its_parts_follow),
+        cmocka_unit_test(the_keyboard_reaches_every_part),
+        cmocka_unit_test(an_error_is_shown_until_it_is_over),
+        cmocka_unit_test(names_are_in_natural_order_and_the_last_folder_is_kept),
         cmocka_unit_test(files_that_are_no_response_are_shown_with_the_reason),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);

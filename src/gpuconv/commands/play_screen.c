@@ -12,7 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { METER = 24, NOTE_DRAWS = 40, HOLD_LOOKS = 40, EVENTS = 1000 /* of a control that are taken at a time */ };
+enum {
+    METER_LEAST = 10,
+    METER_MOST = 24,
+    NOTE_DRAWS = 40,
+    HOLD_LOOKS = 40,
+    EVENTS = 1000 /* of a control that are taken at a time */
+};
 
 static bool is_raw;
 
@@ -63,34 +69,41 @@ void gc_play_screen_end(gc_play_screen *s) {
 
 /* ---- The line ---------------------------------------------------------------------------------------------------- */
 
-static void add_meter(gc_status_line *line, int rank, float peak, bool clipped) {
+/* Appends a level meter, which is as wide at every level. */
+static void add_meter(gc_status_line *line, int cells, float peak, bool clipped) {
     double level = peak > 0 ? 20 * log10((double)peak) : -99;
-    int lit = (int)((level + 60) / 60 * METER);
-    lit = lit < 0 ? 0 : lit > METER ? METER : lit;
-    gc_status_part(line, rank, "[%.*s%*s%s]", lit, "########################", METER - lit, "", clipped ? "CLIP" : "");
+    const int all = clipped ? cells - 4 : cells; /* the last four cells say CLIP */
+    int lit = (int)((level + 60) / 60 * cells);
+    lit = lit < 0 ? 0 : lit > all ? all : lit;
+    gc_status_part(line, 1, "[%.*s%*s%s]", lit, "########################", all - lit, "", clipped ? "CLIP" : "");
 }
 
 void gc_play_screen_draw(gc_play_screen *s, const gc_player_view *v) {
     gc_status_line line = {0};
-    char shown[256];
+    const gc_names names = {s->names, s->count, v->response};
     if (!s->shown)
         return;
+    const int cells = (gc_terminal_columns(STDERR_FILENO) - 50) / 3;
     gc_status_time(&line, 0, v->paused ? "|| " : ">  ", v->position, "");
     if (v->duration >= 0)
-        gc_status_time(&line, 2, " / ", v->duration, "");
+        gc_status_time(&line, 3, " / ", v->duration, "");
     gc_status_part(&line, 0, " ");
     for (int c = 0; c < v->outputs && c < 2; c++)
-        add_meter(&line, 3 + c, v->peak[c], v->clipped[c]);
+        add_meter(&line,
+                  cells < METER_LEAST  ? METER_LEAST
+                  : cells > METER_MOST ? METER_MOST
+                                       : cells,
+                  v->peak[c], v->clipped[c]);
     gc_status_part(&line, 5, " %s,", v->gpu ? "GPU" : "CPU");
-    gc_status_part(&line, 2, " load %.1f %%,", 100 * v->mean_load);
+    gc_status_part(&line, 4, " load %.1f %%,", 100 * v->mean_load);
     gc_status_part(&line, 5, " worst %.0f %%,", 100 * v->worst_load);
     if (v->late_blocks || v->xruns || v->underruns)
-        gc_status_part(&line, 1, " missed %lld, late %lld, starved %lld,", (long long)v->late_blocks,
+        gc_status_part(&line, 2, " missed %lld, late %lld, starved %lld,", (long long)v->late_blocks,
                        (long long)v->xruns, (long long)v->underruns);
     if (s->count > 1)
         gc_status_part(&line, 2, " %d/%d", v->response + 1, s->count);
     gc_status_part(&line, 0, " ");
-    gc_status_name(&line, gc_visible(shown, sizeof shown, s->names[v->response]));
+    gc_status_name(&line, &names);
     if (v->bypassed)
         gc_status_part(&line, 1, " (bypassed)");
     if (s->note_left > 0)
@@ -181,9 +194,9 @@ static void print_keys(const gc_play_screen *s) {
         if (!s->live || keys[i][0] != ',')
             fprintf(stderr, "%s\n", keys[i]);
     for (int i = 0; i < s->count; i++) {
-        char visible[200], name[200];
-        gc_visible(visible, sizeof visible, s->names[i]);
-        gc_shorten(visible, gc_terminal_columns(STDERR_FILENO) - 8, name, sizeof name);
+        char name[400];
+        const gc_names names = {s->names, s->count, i};
+        gc_shorten_among(&names, gc_terminal_columns(STDERR_FILENO) - 8, name, sizeof name);
         fprintf(stderr, "%5d  %s\n", i + 1, name);
     }
 }

@@ -219,7 +219,9 @@ gpuconv_status gc_player_start(gc_player *p, gpuconv_error *error) {
 }
 
 void gc_player_get_view(gc_player *p, gc_player_view *v) {
-    *v = (gc_player_view){.position = (double)atomic_load(&p->position) / p->rate,
+    const int64_t position = atomic_load(&p->position); /* counts on when the file starts again */
+    const bool wraps = p->config.loop && p->duration > 0;
+    *v = (gc_player_view){.position = (double)(wraps ? position % p->duration : position) / p->rate,
                           .duration = p->duration < 0 ? -1 : (double)p->duration / p->rate,
                           .rate = p->rate,
                           .outputs = p->outputs,

@@ -28,23 +28,49 @@ static void fill(cairo_t *cr, rectangle r, color c) {
     cairo_fill(cr);
 }
 
-/* Writes text from x on, shortened with "..." at a character's boundary to fit `width`; align 0.5: centred in it. */
-static void write(cairo_t *cr, rectangle r, double align, color c, const char *what) {
+/* Copies text without the bytes from `gap` to `end`, "..." in their place, at boundaries of characters. */
+static void leave_out(const char *what, size_t gap, size_t end, char *to, size_t size) {
+    while (gap > 0 && ((unsigned char)what[gap] & 0xc0) == 0x80)
+        gap--;
+    while (((unsigned char)what[end] & 0xc0) == 0x80)
+        end++;
+    (void)snprintf(to, size, "%.*s...%s", (int)gap, what, what + end);
+}
+
+/* Writes text from x on, shortened in the middle to fit `width`; align 0.5: centred in it. @return its width */
+static double write(cairo_t *cr, rectangle r, double align, color c, const char *what) {
     char shown[WINDOW_PATH_MOST + 8];
     cairo_text_extents_t e;
-    size_t length = strlen(what);
+    size_t length = strlen(what), kept = length;
     (void)snprintf(shown, sizeof shown, "%s", what);
     cairo_text_extents(cr, shown, &e);
-    while (e.x_advance > r.w && length > 0) {
-        do
-            length--;
-        while (length > 0 && ((unsigned char)what[length] & 0xc0) == 0x80);
-        (void)snprintf(shown, sizeof shown, "%.*s...", (int)length, what);
+    while (e.x_advance > r.w && kept > 0) {
+        kept--;
+        leave_out(what, kept / 2, length - (kept - kept / 2), shown, sizeof shown);
         cairo_text_extents(cr, shown, &e);
     }
     paint(cr, c);
     cairo_move_to(cr, r.x + align * (r.w - e.x_advance), r.y + r.h * 0.5 + 4.5);
     cairo_show_text(cr, shown);
+    return e.x_advance;
+}
+
+/* Writes a duration with its unit, milliseconds below a second. */
+static void format_seconds(char *to, size_t size, const char *name, double seconds) {
+    if (seconds < 1)
+        (void)snprintf(to, size, "%s%.*f ms", name, seconds > 0 && seconds < 0.0995 ? 1 : 0, 1000 * seconds);
+    else
+        (void)snprintf(to, size, "%s%.2f s", name, seconds);
+}
+
+/* Draws a frame around the part that has the keyboard. */
+static void draw_focus(cairo_t *cr, const window *w, part which, rectangle r) {
+    if (w->focus != which)
+        return;
+    paint(cr, accent);
+    cairo_set_line_width(cr, 1);
+    cairo_rectangle(cr, r.x + 0.5, r.y + 0.5, r.w - 1, r.h - 1);
+    cairo_stroke(cr);
 }
 
 static const char *last_name(const char *path) {
@@ -67,6 +93,8 @@ static void draw_list(cairo_t *cr, const window *w) {
         (void)snprintf(name, sizeof name, "%s%s", e->name, e->is_folder ? "/" : "");
         if (current)
             fill(cr, row, selected);
+        if (w->focus == PART_LIST && w->scroll + i == w->cursor)
+            draw_focus(cr, w, PART_LIST, row);
         write(cr, (rectangle){row.x + 8, row.y, row.w - 20, row.h}, 0, e->is_folder ? faint : text, name);
     }
     if (w->folder.count > rows) {
@@ -81,6 +109,20 @@ static double height(double magnitude) {
     return fmax(0, 1 - level / floor_level);
 }
 
+/* Returns half a cosine from 0 to 1 over `length`. */
+static double rise(double t, double length) {
+    return t >= length ? 1 : 0.5 - 0.5 * cos(3.14159265358979 * fmax(t, 0) / length);
+}
+
+/* Returns the gain of the fade and of the attack at a time of the file. */
+static double fade_gain(const window *w, bounds b, double t) {
+    const bool reversed = w->value[REVERSE] > 0;
+    const double attack = (double)w->value[ATTACK] * 1e-3 / fmax((double)w->value[STRETCH], 0.25);
+    const double from_start = t - b.start, from_end = b.end - t;
+    return rise(reversed ? from_start : from_end, reversed ? b.fade - b.start : b.end - b.fade) *
+           rise(reversed ? from_end : from_start, attack);
+}
+
 /* Draws a channel's envelope: outside of the kept part faint, in its fade as attenuated. */
 static void draw_envelope(cairo_t *cr, const window *w, int channel) {
     rectangle r = window_wave(w);
@@ -92,8 +134,8 @@ static void draw_envelope(cairo_t *cr, const window *w, int channel) {
         for (int bin = 0; bin < WAVE_BINS; bin++) {
             double t = (bin + 0.5) * w->wave.seconds / WAVE_BINS, magnitude = (double)w->wave.peak[channel][bin];
             bool kept = t >= b.start && t <= b.end;
-            if (pass && kept && t > b.fade)
-                magnitude *= 0.5 + 0.5 * cos(3.14159265358979 * (t - b.fade) / (b.end - b.fade));
+            if (pass && kept)
+                magnitude *= fade_gain(w, b, t);
             double h = (pass && !kept) ? 0 : height(magnitude) * r.h;
             cairo_rectangle(cr, r.x + r.w * bin / WAVE_BINS, r.y + r.h - h, r.w / WAVE_BINS, h);
         }
@@ -101,9 +143,9 @@ static void draw_envelope(cairo_t *cr, const window *w, int channel) {
     }
 }
 
-static void draw_handle(cairo_t *cr, rectangle r, double x, const char *name, bool low) {
+static void draw_handle(cairo_t *cr, rectangle r, double x, const char *name, bool low, bool focused) {
     paint(cr, accent);
-    cairo_set_line_width(cr, 1.5);
+    cairo_set_line_width(cr, focused ? 3.5 : 1.5);
     cairo_move_to(cr, x, r.y);
     cairo_line_to(cr, x, r.y + r.h);
     cairo_stroke(cr);
@@ -127,41 +169,57 @@ static void draw_wave(cairo_t *cr, const window *w) {
         double y = r.y + level / floor_level * r.h;
         fill(cr, (rectangle){r.x, y, r.w, 1}, (color){1, 1, 1, 0.08});
         (void)snprintf(label, sizeof label, "%d dB", level);
-        write(cr, (rectangle){r.x + r.w - 50, y - 14, 46, 12}, 1, faint, label);
+        write(cr, (rectangle){r.x + r.w - 50, y + 2, 46, 12}, 1, faint, label);
     }
     for (int c = w->wave.channels - 1; c >= 0; c--)
         draw_envelope(cr, w, c);
     bounds b = window_bounds(w);
-    (void)snprintf(label, sizeof label, "fade %.2f s", (double)w->value[FADE]);
-    draw_handle(cr, (rectangle){r.x, r.y + 18, r.w, r.h - 18}, window_time_to_x(w, b.fade), label, true);
-    (void)snprintf(label, sizeof label, "start %.3f s", b.start);
-    draw_handle(cr, r, window_time_to_x(w, b.start), label, false);
-    (void)snprintf(label, sizeof label, "length %.2f s", b.end - b.start);
-    draw_handle(cr, (rectangle){r.x, r.y + 16, r.w, r.h - 16}, window_time_to_x(w, b.end), label, false);
+    format_seconds(label, sizeof label, "fade ", (double)w->value[FADE]);
+    draw_handle(cr, (rectangle){r.x, r.y + 18, r.w, r.h - 18}, window_time_to_x(w, b.fade), label, true,
+                w->focus == PART_FADE);
+    format_seconds(label, sizeof label, "start ", b.start);
+    draw_handle(cr, r, window_time_to_x(w, b.start), label, false, w->focus == PART_START);
+    format_seconds(label, sizeof label, "length ", b.end - b.start);
+    draw_handle(cr, (rectangle){r.x, r.y + 16, r.w, r.h - 16}, window_time_to_x(w, b.end), label, false,
+                w->focus == PART_END);
+}
+
+/* Draws why the last response was not loaded across the wave, without the folder of the file. */
+static void draw_error(cairo_t *cr, const window *w) {
+    rectangle r = window_wave(w);
+    const char *colon = strstr(w->error, ": "), *shown = w->error;
+    for (const char *c = w->error; *c == '/' && colon && c < colon; c += strcspn(c + 1, "/") + 1)
+        shown = c + 1;
+    r.y += floor(r.h / 2) - 12;
+    r.h = 24;
+    fill(cr, r, alarm);
+    write(cr, (rectangle){r.x + 8, r.y, r.w - 16, r.h}, 0, text, shown);
 }
 
 static void draw_knob(cairo_t *cr, const window *w, int index) {
     const double from = 0.75 * 3.14159265358979, span = 1.5 * 3.14159265358979;
     const knob *k = &window_knobs[index];
     rectangle r = window_knob(w, index);
-    double value = (double)w->value[k->port], x = r.x + r.w / 2, y = r.y + 50;
+    double value = (double)w->value[k->port], x = r.x + r.w / 2, y = r.y + 42;
     char shown[40];
     write(cr, (rectangle){r.x, r.y, r.w, 16}, 0.5, faint, k->name);
     cairo_set_line_width(cr, 6);
     paint(cr, panel);
     cairo_new_path(cr);
-    cairo_arc(cr, x, y, 24, from, from + span);
+    cairo_arc(cr, x, y, 20, from, from + span);
     cairo_stroke(cr);
     paint(cr, accent);
-    cairo_arc(cr, x, y, 24, from, from + fmax(0.001, span * knob_place(k, value)));
+    cairo_arc(cr, x, y, 20, from, from + fmax(0.001, span * knob_place(k, value)));
     cairo_stroke(cr);
-    if (k->port == TRIM && value >= 0)
+    if ((k->port == TRIM && value >= 0) || (k->port == LOW_CUT && value <= k->least) ||
+        (k->port == HIGH_CUT && value >= k->most))
         (void)snprintf(shown, sizeof shown, "off");
     else if (k->least == -90 && value <= -90)
         (void)snprintf(shown, sizeof shown, "-inf dB");
     else
         (void)snprintf(shown, sizeof shown, "%.*f %s", k->decimals, value, k->unit);
-    write(cr, (rectangle){r.x, r.y + 86, r.w, 16}, 0.5, text, shown);
+    write(cr, (rectangle){r.x, r.y + 68, r.w, 16}, 0.5, text, shown);
+    draw_focus(cr, w, (part)(PART_KNOB + index), r);
 }
 
 static void draw_meter(cairo_t *cr, const window *w, int index) {
@@ -175,21 +233,37 @@ static void draw_meter(cairo_t *cr, const window *w, int index) {
         write(cr, (rectangle){r.x - 2, r.y + r.h + 2, 36, 16}, 0.5, faint, index ? "out" : "in");
 }
 
+/* Writes the name of the response, shortened, and what it is. */
 static void draw_title(cairo_t *cr, const window *w) {
-    rectangle r = window_wave(w), b = window_bypass(w);
-    char title[WINDOW_PATH_MOST + 100];
-    (void)snprintf(title, sizeof title, "%s", last_name(w->path));
-    if (w->wave.channels)
-        (void)snprintf(title, sizeof title, "%s   %d channel%s, %.0f Hz, %.2f s", last_name(w->path), w->wave.total,
-                       w->wave.total == 1 ? "" : "s", w->wave.rate, w->wave.seconds);
-    write(cr, (rectangle){r.x, 12, b.x - r.x - 12, 22}, 0, text, title);
-    bool bypassed = !(w->value[ENABLED] > 0);
-    fill(cr, b, bypassed ? alarm : selected);
-    write(cr, b, 0.5, text, bypassed ? "bypassed" : "bypass");
+    const double gap = 14;
+    rectangle r = window_wave(w), b = window_button(w, BYPASS);
+    char about[100] = "", length[40];
+    cairo_text_extents_t e = {0};
+    if (w->wave.channels) {
+        format_seconds(length, sizeof length, "", w->wave.seconds);
+        (void)snprintf(about, sizeof about, "%d channel%s, %.0f Hz, %s", w->wave.total, w->wave.total == 1 ? "" : "s",
+                       w->wave.rate, length);
+        cairo_text_extents(cr, about, &e);
+    }
+    double room = b.x - r.x - gap;
+    double name =
+        write(cr, (rectangle){r.x, 12, room - (*about ? e.x_advance + gap : 0), 22}, 0, text, last_name(w->path));
+    write(cr, (rectangle){r.x + name + gap, 12, room - name - gap, 22}, 0, faint, about);
+}
+
+static void draw_button(cairo_t *cr, const window *w, int index) {
+    static const char *const names[BUTTONS] = {"bypass", "reverse", "autogain"};
+    static const port ports[BUTTONS] = {ENABLED, REVERSE, AUTOGAIN};
+    bool is_on = (w->value[ports[index]] > 0) != (index == BYPASS);
+    rectangle r = window_button(w, index);
+    fill(cr, r, !is_on ? panel : index == BYPASS ? alarm : selected);
+    write(cr, r, 0.5, is_on ? text : faint, names[index]);
+    draw_focus(cr, w, (part)(PART_BUTTON + index), r);
 }
 
 void window_draw(window *w) {
     cairo_t *cr = cairo_create(w->surface);
+    cairo_scale(cr, w->scale, w->scale);
     cairo_push_group(cr); /* drawn aside and shown at once */
     paint(cr, background);
     cairo_paint(cr);
@@ -198,6 +272,10 @@ void window_draw(window *w) {
     draw_title(cr, w);
     draw_list(cr, w);
     draw_wave(cr, w);
+    if (*w->error)
+        draw_error(cr, w);
+    for (int i = 0; i < BUTTONS; i++)
+        draw_button(cr, w, i);
     for (int i = 0; i < KNOBS; i++)
         draw_knob(cr, w, i);
     for (int i = 0; i < 4; i++)

@@ -3,12 +3,28 @@
 
 #include <math.h>
 
-const knob window_knobs[KNOBS] = {
-    {TRIM, "Trim", "dB", -120, 0, 0, false, 0},        {STRETCH, "Stretch", "x", 0.25, 4, 1, true, 2},
-    {PREDELAY, "Predelay", "ms", 0, 500, 0, false, 0}, {WET, "Wet", "dB", -90, 24, 0, false, 1},
-    {DRY, "Dry", "dB", -90, 24, -90, false, 1},        {GAIN, "Gain", "dB", -90, 24, 0, false, 1}};
+const knob window_knobs[KNOBS] = {{TRIM, "Trim", "dB", -120, 0, 0, false, 0},
+                                  {STRETCH, "Stretch", "x", 0.25, 4, 1, true, 2},
+                                  {ATTACK, "Attack", "ms", 0, 1000, 0, false, 0},
+                                  {PREDELAY, "Predelay", "ms", 0, 500, 0, false, 0},
+                                  {WIDTH, "Width", "%", 0, 200, 100, false, 0},
+                                  {LOW_CUT, "Low cut", "Hz", 20, 2000, 20, true, 0},
+                                  {HIGH_CUT, "High cut", "Hz", 500, 20000, 20000, true, 0},
+                                  {WET, "Wet", "dB", -90, 24, 0, false, 1},
+                                  {DRY, "Dry", "dB", -90, 24, -90, false, 1},
+                                  {GAIN, "Gain", "dB", -90, 24, 0, false, 1}};
 
-enum { LIST_WIDTH = 230, EDGE = 12, TOP = 44, KNOB_ROW = 108 };
+enum {
+    LIST_WIDTH = 200,
+    EDGE = 12,
+    TOP = 44,
+    LEFT = LIST_WIDTH + 2 * EDGE,
+    KNOB_COLUMNS = 5,
+    KNOB_ROW = 88,
+    KNOB_ROWS = 2 * KNOB_ROW,
+    RIGHT = 84, /* of the meters and the buttons beneath them */
+    BUTTON = 22
+};
 
 rectangle window_list(const window *w) {
     int rows = (w->height - TOP - EDGE) / ROW;
@@ -16,22 +32,25 @@ rectangle window_list(const window *w) {
 }
 
 rectangle window_wave(const window *w) {
-    double x = LIST_WIDTH + 2 * EDGE;
-    return (rectangle){x, TOP, w->width - x - EDGE, w->height - TOP - KNOB_ROW - 2 * EDGE};
+    return (rectangle){LEFT, TOP, w->width - LEFT - EDGE, w->height - TOP - KNOB_ROWS - 2 * EDGE};
 }
 
-rectangle window_bypass(const window *w) {
-    return (rectangle){w->width - EDGE - 90, 12, 90, 22};
+rectangle window_button(const window *w, int index) {
+    if (index == BYPASS)
+        return (rectangle){w->width - EDGE - RIGHT, 12, RIGHT, BUTTON};
+    return (rectangle){w->width - EDGE - RIGHT, w->height - EDGE - BUTTON - (index == REVERSED ? BUTTON + 4 : 0), RIGHT,
+                       BUTTON};
 }
 
 rectangle window_knob(const window *w, int index) {
-    double x = LIST_WIDTH + 2 * EDGE + index * KNOB_SIZE;
-    return (rectangle){x, w->height - KNOB_ROW - EDGE, KNOB_SIZE, KNOB_ROW};
+    double width = floor((w->width - LEFT - RIGHT - 2 * EDGE) / (double)KNOB_COLUMNS);
+    const int row = index / KNOB_COLUMNS, column = index % KNOB_COLUMNS;
+    return (rectangle){LEFT + column * width, w->height - KNOB_ROWS - EDGE + row * KNOB_ROW, width, KNOB_ROW};
 }
 
 rectangle window_meter(const window *w, int index) {
-    double x = w->width - EDGE - 84 + index * 18 + (index >= 2 ? 12 : 0);
-    return (rectangle){x, w->height - KNOB_ROW - EDGE, 14, KNOB_ROW - 18};
+    double x = w->width - EDGE - RIGHT + index * 18 + (index >= 2 ? 12 : 0);
+    return (rectangle){x, w->height - KNOB_ROWS - EDGE, 14, KNOB_ROWS - 2 * BUTTON - 4 - 24};
 }
 
 double knob_place(const knob *k, double value) {
@@ -64,7 +83,8 @@ bounds window_bounds(const window *w) {
     double end = w->value[LENGTH] > 0 ? fmin(all, start + (double)w->value[LENGTH]) : all;
     end = trimmed_end(w, start, end);
     double stretch = w->value[STRETCH] > 0 ? (double)w->value[STRETCH] : 1;
-    return (bounds){start, end, fmax(start, end - fmax(0, (double)w->value[FADE]) / stretch)};
+    double fade = fmin(end - start, fmax(0, (double)w->value[FADE]) / stretch);
+    return (bounds){start, end, w->value[REVERSE] > 0 ? start + fade : end - fade};
 }
 
 double window_time_to_x(const window *w, double seconds) {

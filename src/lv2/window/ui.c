@@ -7,6 +7,7 @@
 #include <lv2/atom/forge.h>
 #include <lv2/atom/util.h>
 #include <lv2/core/lv2.h>
+#include <lv2/options/options.h>
 #include <lv2/patch/patch.h>
 #include <lv2/ui/ui.h>
 #include <lv2/urid/urid.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 
 typedef struct uris {
-    LV2_URID transfer, path, set, get, property, value, response;
+    LV2_URID transfer, path, string, set, get, property, value, response, error;
 } uris;
 
 typedef struct ui {
@@ -61,7 +62,9 @@ static void map_uris(ui *u, LV2_URID_Map *m) {
                     .get = m->map(m->handle, LV2_PATCH__Get),
                     .property = m->map(m->handle, LV2_PATCH__property),
                     .value = m->map(m->handle, LV2_PATCH__value),
-                    .response = m->map(m->handle, RESPONSE_URI)};
+                    .response = m->map(m->handle, RESPONSE_URI),
+                    .error = m->map(m->handle, ERROR_URI),
+                    .string = m->map(m->handle, LV2_ATOM__String)};
     lv2_atom_forge_init(&u->forge, m);
 }
 
@@ -71,13 +74,23 @@ static void cleanup(LV2UI_Handle handle) {
     free(u);
 }
 
+/* Returns the host's scale factor; 0: it gives none. */
+static double find_scale(const LV2_Options_Option *o, LV2_URID_Map *m) {
+    const LV2_URID key = m->map(m->handle, LV2_UI__scaleFactor), type = m->map(m->handle, LV2_ATOM__Float);
+    for (; o && (o->key || o->value); o++)
+        if (o->key == key && o->type == type && o->size == sizeof(float) && o->value)
+            return (double)*(const float *)o->value;
+    return 0;
+}
+
 static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *plugin, const char *bundle,
                                 LV2UI_Write_Function write, LV2UI_Controller controller, LV2UI_Widget *widget,
                                 const LV2_Feature *const *features) {
     LV2_URID_Map *map = NULL;
     const LV2UI_Resize *resize = NULL;
+    const LV2_Options_Option *options = NULL;
     Window parent = 0;
-    (void)descriptor, (void)bundle;
+    (void)descriptor;
     for (; features && *features; features++) {
         if (strcmp((*features)->URI, LV2_URID__map) == 0)
             map = (*features)->data;
@@ -85,6 +98,8 @@ static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *
             parent = (Window)(uintptr_t)(*features)->data;
         else if (strcmp((*features)->URI, LV2_UI__resize) == 0)
             resize = (*features)->data;
+        else if (strcmp((*features)->URI, LV2_OPTIONS__options) == 0)
+            options = (*features)->data;
     }
     ui *u = map ? calloc(1, sizeof *u) : NULL;
     if (!u)
@@ -97,7 +112,11 @@ static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *
     w->set_value = set_value;
     w->set_path = set_path;
     w->context = u;
+    w->scale = find_scale(options, map);
+    (void)snprintf(w->bundle, sizeof w->bundle, "%s", bundle);
     w->value[ENABLED] = w->value[STRETCH] = 1;
+    for (int i = 0; i < KNOBS; i++)
+        w->value[window_knobs[i].port] = (float)window_knobs[i].normal;
     for (int i = 0; i < 4; i++)
         w->value[PEAK_IN + i] = -90;
     if (!window_open(w, parent)) {
@@ -106,12 +125,12 @@ static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *
     }
     *widget = (LV2UI_Widget)w->id;
     if (resize)
-        resize->ui_resize(resize->handle, WIDTH, HEIGHT);
+        resize->ui_resize(resize->handle, (int)(WINDOW_WIDTH * w->scale), (int)(WINDOW_HEIGHT * w->scale));
     send_path(u, NULL);
     return u;
 }
 
-/* Shows the response if the message is the plug-in's patch:Set of it. */
+/* Shows the response or the error if the message is the plug-in's patch:Set of it. */
 static void receive(ui *u, const LV2_Atom *atom, uint32_t size) {
     const LV2_Atom *property = NULL, *value = NULL;
     if (size < sizeof(LV2_Atom_Object) || lv2_atom_total_size(atom) > size ||
@@ -121,12 +140,16 @@ static void receive(ui *u, const LV2_Atom *atom, uint32_t size) {
     if (object->body.otype != u->uri.set)
         return;
     lv2_atom_object_get(object, u->uri.property, &property, u->uri.value, &value, 0);
-    if (!property || property->size != sizeof(LV2_URID) || ((const LV2_Atom_URID *)property)->body != u->uri.response ||
-        !value || value->type != u->uri.path || value->size < 2 || value->size > WINDOW_PATH_MOST)
+    if (!property || property->size != sizeof(LV2_URID) || !value || value->size < 1 || value->size > WINDOW_PATH_MOST)
         return;
-    const char *path = LV2_ATOM_BODY_CONST(value);
-    if (path[value->size - 1] == '\0')
-        window_show_path(&u->window, path);
+    const LV2_URID which = ((const LV2_Atom_URID *)property)->body;
+    const char *content = LV2_ATOM_BODY_CONST(value);
+    if (content[value->size - 1] != '\0')
+        return;
+    if (which == u->uri.response && value->type == u->uri.path && *content)
+        window_show_path(&u->window, content);
+    else if (which == u->uri.error && value->type == u->uri.string)
+        window_show_error(&u->window, content);
 }
 
 static void port_event(LV2UI_Handle handle, uint32_t index, uint32_t size, uint32_t format, const void *data) {

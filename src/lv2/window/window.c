@@ -1,7 +1,8 @@
-/* The plug-in's window on X11: opening it inside the host's, and what the mouse does. */
+/* The plug-in's window on X11: opening it inside the host's, and what the mouse and the keyboard do. */
 #include "window.h"
 
 #include <X11/Xutil.h>
+#include <X11/keysym.h>
 #include <cairo/cairo-xlib.h>
 #include <limits.h>
 #include <math.h>
@@ -11,29 +12,40 @@
 
 enum { DOUBLE_CLICK = 400 /* ms */, GRIP = 8 /* pixels beside a handle */ };
 
+/* Returns the scale of the user's text, whose resolution is 96 for 1. */
+static double find_scale(Display *display) {
+    const char *dpi = XGetDefault(display, "Xft", "dpi");
+    const long number = dpi ? strtol(dpi, NULL, 10) : 0;
+    return number > 0 ? (double)number / 96 : 1;
+}
+
 bool window_open(window *w, Window parent) {
-    w->width = WIDTH;
-    w->height = HEIGHT;
+    w->width = WINDOW_WIDTH;
+    w->height = WINDOW_HEIGHT;
     w->display = XOpenDisplay(NULL);
     if (!w->display)
         return false;
+    w->scale = fmin(fmax(w->scale > 0 ? w->scale : find_scale(w->display), 1), 4);
+    const int width = (int)(WINDOW_WIDTH * w->scale), height = (int)(WINDOW_HEIGHT * w->scale);
     int screen = DefaultScreen(w->display);
     if (!parent)
         parent = RootWindow(w->display, screen);
-    w->id = XCreateSimpleWindow(w->display, parent, 0, 0, WIDTH, HEIGHT, 0, 0, BlackPixel(w->display, screen));
+    w->id = XCreateSimpleWindow(w->display, parent, 0, 0, (unsigned)width, (unsigned)height, 0, 0,
+                                BlackPixel(w->display, screen));
     XSizeHints *hints = XAllocSizeHints();
     if (hints) {
         hints->flags = PMinSize | PBaseSize;
-        hints->min_width = LEAST_WIDTH;
-        hints->min_height = LEAST_HEIGHT;
-        hints->base_width = WIDTH;
-        hints->base_height = HEIGHT;
+        hints->min_width = (int)(WINDOW_LEAST_WIDTH * w->scale);
+        hints->min_height = (int)(WINDOW_LEAST_HEIGHT * w->scale);
+        hints->base_width = width;
+        hints->base_height = height;
         XSetWMNormalHints(w->display, w->id, hints);
         XFree(hints);
     }
     XSelectInput(w->display, w->id,
-                 ExposureMask | StructureNotifyMask | ButtonPressMask | ButtonReleaseMask | ButtonMotionMask);
-    w->surface = cairo_xlib_surface_create(w->display, w->id, DefaultVisual(w->display, screen), WIDTH, HEIGHT);
+                 ExposureMask | StructureNotifyMask | ButtonPressMask | ButtonReleaseMask | ButtonMotionMask |
+                     KeyPressMask);
+    w->surface = cairo_xlib_surface_create(w->display, w->id, DefaultVisual(w->display, screen), width, height);
     XMapWindow(w->display, w->id);
     XFlush(w->display);
     w->dirty = true;
@@ -62,19 +74,24 @@ static void scroll_by(window *w, int rows) {
 
 static void open_folder(window *w, const char *path) {
     (void)folder_read(&w->folder, path); /* what fitted into memory is shown */
-    w->scroll = 0;
+    w->scroll = w->cursor = 0;
     w->dirty = true;
+}
+
+/* Cuts the last name off a path. @return false: it has no folder */
+static bool cut_name(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash)
+        slash[slash == path] = '\0';
+    return slash;
 }
 
 /* Moves to the folder above. */
 static void open_parent(window *w) {
     char path[WINDOW_PATH_MOST];
     (void)snprintf(path, sizeof path, "%s", w->folder.path);
-    char *slash = strrchr(path, '/');
-    if (!slash)
-        return;
-    slash[slash == path] = '\0';
-    open_folder(w, path);
+    if (cut_name(path))
+        open_folder(w, path);
 }
 
 static void choose_row(window *w, int row) {
@@ -91,24 +108,33 @@ static void choose_row(window *w, int row) {
         return;
     if (e->is_folder)
         open_folder(w, path);
-    else
+    else {
+        folder_remember(w->folder.path);
         w->set_path(w->context, path);
+    }
 }
 
 void window_show_path(window *w, const char *path) {
-    char resolved[PATH_MAX], folder_path[WINDOW_PATH_MOST];
+    char resolved[PATH_MAX], folder_path[WINDOW_PATH_MOST], own[PATH_MAX];
     const char *full = realpath(path, resolved) ? resolved : path;
+    const bool is_new = strcmp(full, w->path) != 0;
     (void)snprintf(folder_path, sizeof folder_path, "%s", full);
-    char *slash = strrchr(folder_path, '/');
-    if (slash)
-        slash[slash == folder_path] = '\0';
     (void)snprintf(w->path, sizeof w->path, "%s", full);
-    if (slash && strcmp(folder_path, w->folder.path) != 0)
-        open_folder(w, folder_path);
+    if (is_new && cut_name(folder_path)) { /* the same response leaves the folder that the user is looking at */
+        if (realpath(w->bundle, own) && strcmp(own, folder_path) == 0 && !folder_recall(folder_path))
+            (void)snprintf(folder_path, sizeof folder_path, "%s", own);
+        if (strcmp(folder_path, w->folder.path) != 0)
+            open_folder(w, folder_path);
+    }
     w->wave.channels = 0;
     w->wave.message[0] = '\0';
     wave_reader_begin(&w->reader, full);
     w->dirty = true;
+}
+
+void window_show_error(window *w, const char *error) {
+    w->dirty = w->dirty || strcmp(w->error, error) != 0;
+    (void)snprintf(w->error, sizeof w->error, "%s", error);
 }
 
 /* ---- The mouse --------------------------------------------------------------------------------------------------- */
@@ -122,8 +148,9 @@ static part find_part(const window *w, double x, double y) {
     rectangle r = window_wave(w);
     if (is_inside(window_list(w), x, y))
         return PART_LIST;
-    if (is_inside(window_bypass(w), x, y))
-        return PART_BYPASS;
+    for (int i = 0; i < BUTTONS; i++)
+        if (is_inside(window_button(w, i), x, y))
+            return (part)(PART_BUTTON + i);
     for (int i = 0; i < KNOBS; i++)
         if (is_inside(window_knob(w, i), x, y))
             return (part)(PART_KNOB + i);
@@ -145,56 +172,197 @@ static void change(window *w, port number, double value) {
     w->dirty = true;
 }
 
-/* Moves a handle to the mouse. */
-static void drag_handle(window *w, double x) {
-    rectangle r = window_wave(w);
-    double all = w->wave.seconds, t = fmin(fmax((x - r.x) / r.w, 0), 1) * all;
+/* Moves a handle to a time of the file. */
+static void move_handle(window *w, part which, double t) {
+    double all = w->wave.seconds;
     bounds b = window_bounds(w);
     double stretch = w->value[STRETCH] > 0 ? (double)w->value[STRETCH] : 1;
-    if (w->dragged == PART_START) {
+    t = fmin(fmax(t, 0), all);
+    if (which == PART_START) {
         double start = fmin(fmin(t, 30), b.end - 0.001), end = b.start + (double)w->value[LENGTH];
         if (w->value[LENGTH] > 0) /* the end stays */
             change(w, LENGTH, fmax(0.001, end - fmax(0, start)));
         change(w, START, fmax(0, start));
-    } else if (w->dragged == PART_END) {
+    } else if (which == PART_END) {
         change(w, LENGTH, t >= all ? 0 : fmin(60, fmax(0.001, t - b.start)));
     } else {
-        change(w, FADE, fmin(30, fmax(0, b.end - t) * stretch));
+        change(w, FADE, fmin(30, fmax(0, w->value[REVERSE] > 0 ? t - b.start : b.end - t) * stretch));
     }
 }
 
-/* Turns a knob by the mouse's way; 200 pixels are its whole range, 2000 with Shift. */
+/* Turns a knob by the mouse's way; 200 units are its whole range, 2000 with Shift. */
 static void drag_knob(window *w, double y, bool fine) {
     const knob *k = &window_knobs[w->dragged - PART_KNOB];
     double way = (w->grabbed_y - y) / (fine ? 2000 : 200);
-    change(w, k->port, knob_value(k, knob_place(k, w->grabbed_value) + way));
+    change(w, k->port, knob_value(k, knob_place(k, (double)w->grabbed[k->port]) + way));
+}
+
+static bool is_knob(part p) {
+    return p >= PART_KNOB && p < PART_BUTTON;
+}
+
+/* Turns a knob by hundredths of its range. */
+static void step_knob(window *w, part which, double hundredths) {
+    const knob *k = &window_knobs[which - PART_KNOB];
+    change(w, k->port, knob_value(k, knob_place(k, (double)w->value[k->port]) + hundredths * 0.01));
+}
+
+static void press_button(window *w, int index) {
+    static const port ports[BUTTONS] = {ENABLED, REVERSE, AUTOGAIN};
+    change(w, ports[index], w->value[ports[index]] > 0 ? 0 : 1);
+}
+
+/* Sets a knob or a handle to its default. */
+static void reset(window *w, part which) {
+    if (is_knob(which))
+        change(w, window_knobs[which - PART_KNOB].port, window_knobs[which - PART_KNOB].normal);
+    else if (which >= PART_START && which <= PART_FADE)
+        change(w, which == PART_START ? START : which == PART_END ? LENGTH : FADE, 0);
 }
 
 static void press(window *w, const XButtonEvent *e) {
-    part at = find_part(w, e->x, e->y);
+    const double x = e->x / w->scale, y = e->y / w->scale;
+    part at = find_part(w, x, y);
     bool twice = at == w->clicked_part && e->time - w->clicked < DOUBLE_CLICK;
-    w->clicked = e->time;
-    w->clicked_part = at;
     if (e->button == Button4 || e->button == Button5) {
         int way = e->button == Button4 ? 1 : -1;
-        if (at == PART_LIST) {
-            scroll_by(w, -3 * way);
-        } else if (at >= PART_KNOB) {
-            const knob *k = &window_knobs[at - PART_KNOB];
-            change(w, k->port, knob_value(k, knob_place(k, (double)w->value[k->port]) + way * 0.01));
-        }
-    } else if (e->button == Button1) {
         if (at == PART_LIST)
-            choose_row(w, w->scroll + (int)((e->y - window_list(w).y) / ROW));
-        else if (at == PART_BYPASS)
-            change(w, ENABLED, w->value[ENABLED] > 0 ? 0 : 1);
-        else if (at >= PART_KNOB && twice)
-            change(w, window_knobs[at - PART_KNOB].port, window_knobs[at - PART_KNOB].normal);
-        else
-            w->dragged = at;
-        w->grabbed_y = e->y;
-        w->grabbed_value = at >= PART_KNOB ? (double)w->value[window_knobs[at - PART_KNOB].port] : 0;
+            scroll_by(w, -3 * way);
+        else if (is_knob(at))
+            step_knob(w, at, way);
+        return;
     }
+    if (e->button != Button1)
+        return;
+    w->clicked = e->time;
+    w->clicked_part = at;
+    w->focus = PART_NONE;
+    w->dirty = true;
+    w->grabbed_y = y;
+    memcpy(w->grabbed, w->value, sizeof w->grabbed);
+    if (at == PART_LIST) {
+        w->cursor = w->scroll + (int)((y - window_list(w).y) / ROW);
+        choose_row(w, w->cursor);
+    } else if (at >= PART_BUTTON) {
+        press_button(w, at - PART_BUTTON);
+    } else if (twice) {
+        reset(w, at);
+    } else {
+        w->dragged = at;
+    }
+}
+
+/* ---- The keyboard ------------------------------------------------------------------------------------------------ */
+
+/* Moves the keyboard to the next part; the handles are left out where there is no wave. */
+static void move_focus(window *w, int way) {
+    int next = (int)w->focus;
+    do
+        next = (next + way + PARTS) % PARTS;
+    while (next == PART_NONE || (next >= PART_START && next <= PART_FADE && !w->wave.channels));
+    w->focus = (part)next;
+    w->dirty = true;
+}
+
+/* Ends a drag and brings back the values before it. */
+static void undo_drag(window *w) {
+    static const port handles[] = {LENGTH, START, FADE};
+    if (is_knob(w->dragged))
+        change(w, window_knobs[w->dragged - PART_KNOB].port,
+               (double)w->grabbed[window_knobs[w->dragged - PART_KNOB].port]);
+    else
+        for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
+            change(w, handles[i], (double)w->grabbed[handles[i]]);
+    w->dragged = PART_NONE;
+}
+
+/* Moves the cursor of the list, and scrolls so that it is shown. */
+static void move_cursor(window *w, int rows) {
+    const int shown = (int)(window_list(w).h / ROW), last = w->folder.count - 1, to = w->cursor + rows;
+    w->cursor = to < 0 || last < 0 ? 0 : to > last ? last : to;
+    if (w->cursor < w->scroll || w->cursor >= w->scroll + shown)
+        scroll_by(w, w->cursor < w->scroll ? w->cursor - w->scroll : w->cursor - w->scroll - shown + 1);
+    w->dirty = true;
+}
+
+/* Moves what has the keyboard by steps to the right or up. */
+static void step(window *w, int right, int up) {
+    const bounds b = window_bounds(w);
+    if (w->focus == PART_LIST && right < 0)
+        open_parent(w);
+    else if (w->focus == PART_LIST)
+        move_cursor(w, -up);
+    else if (is_knob(w->focus))
+        step_knob(w, w->focus, right + up);
+    else if (w->focus >= PART_START && w->focus <= PART_FADE && w->wave.channels)
+        move_handle(w, w->focus,
+                    (w->focus == PART_START ? b.start
+                     : w->focus == PART_END ? b.end
+                                            : b.fade) +
+                        (right + up) * w->wave.seconds / 200);
+}
+
+static void press_key(window *w, XKeyEvent *e) {
+    switch (XLookupKeysym(e, 0)) {
+    case XK_Tab:
+    case XK_ISO_Left_Tab:
+        move_focus(w, e->state & ShiftMask ? -1 : 1);
+        break;
+    case XK_Escape:
+        if (w->dragged != PART_NONE)
+            undo_drag(w);
+        else if (*w->error)
+            window_show_error(w, "");
+        else
+            w->focus = PART_NONE;
+        w->dirty = true;
+        break;
+    case XK_Left:
+        step(w, -1, 0);
+        break;
+    case XK_Right:
+        step(w, 1, 0);
+        break;
+    case XK_Up:
+        step(w, 0, 1);
+        break;
+    case XK_Down:
+        step(w, 0, -1);
+        break;
+    case XK_Home:
+    case XK_Delete:
+    case XK_BackSpace:
+        reset(w, w->focus);
+        break;
+    case XK_Return:
+    case XK_KP_Enter:
+    case XK_space:
+        if (w->focus == PART_LIST)
+            choose_row(w, w->cursor);
+        else if (w->focus >= PART_BUTTON)
+            press_button(w, w->focus - PART_BUTTON);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- Events ------------------------------------------------------------------------------------------------------ */
+
+/* Asks X for the keyboard. For a window that is not shown that is an error, which ends programs. */
+static void take_keyboard(const window *w, Time when) {
+    XWindowAttributes a;
+    if (XGetWindowAttributes(w->display, w->id, &a) && a.map_state == IsViewable)
+        XSetInputFocus(w->display, w->id, RevertToParent, when);
+}
+
+/* Takes the size of the window over, in units. */
+static void resize(window *w, int width, int height) {
+    const int across = (int)(width / w->scale), down = (int)(height / w->scale);
+    w->width = across > WINDOW_LEAST_WIDTH ? across : WINDOW_LEAST_WIDTH;
+    w->height = down > WINDOW_LEAST_HEIGHT ? down : WINDOW_LEAST_HEIGHT;
+    cairo_xlib_surface_set_size(w->surface, width, height);
+    scroll_by(w, 0);
 }
 
 static void handle(window *w, XEvent *e) {
@@ -203,22 +371,24 @@ static void handle(window *w, XEvent *e) {
         w->dirty = true;
         break;
     case ConfigureNotify:
-        w->width = e->xconfigure.width > LEAST_WIDTH ? e->xconfigure.width : LEAST_WIDTH;
-        w->height = e->xconfigure.height > LEAST_HEIGHT ? e->xconfigure.height : LEAST_HEIGHT;
-        cairo_xlib_surface_set_size(w->surface, w->width, w->height);
-        scroll_by(w, 0);
+        resize(w, e->xconfigure.width, e->xconfigure.height);
         break;
     case ButtonPress:
+        take_keyboard(w, e->xbutton.time);
         press(w, &e->xbutton);
+        break;
+    case KeyPress:
+        press_key(w, &e->xkey);
         break;
     case ButtonRelease:
         w->dragged = PART_NONE;
         break;
     case MotionNotify:
-        if (w->dragged >= PART_KNOB)
-            drag_knob(w, e->xmotion.y, (e->xmotion.state & ShiftMask) != 0);
+        if (is_knob(w->dragged))
+            drag_knob(w, e->xmotion.y / w->scale, (e->xmotion.state & ShiftMask) != 0);
         else if (w->dragged >= PART_START && w->dragged <= PART_FADE && w->wave.channels)
-            drag_handle(w, e->xmotion.x);
+            move_handle(w, w->dragged,
+                        (e->xmotion.x / w->scale - window_wave(w).x) / window_wave(w).w * w->wave.seconds);
         break;
     default:
         break;

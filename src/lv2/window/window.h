@@ -14,8 +14,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS = 6 };
-enum { WIDTH = 840, HEIGHT = 440, LEAST_WIDTH = 700, LEAST_HEIGHT = 400 };
+enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS = 10 };
+/* In units that `scale` pixels make. */
+enum { WINDOW_WIDTH = 840, WINDOW_HEIGHT = 480, WINDOW_LEAST_WIDTH = 700, WINDOW_LEAST_HEIGHT = 400 };
 
 /* ---- The list of a folder ---- */
 typedef struct folder_entry {
@@ -25,7 +26,8 @@ typedef struct folder_entry {
 
 typedef struct folder {
     char path[WINDOW_PATH_MOST];
-    folder_entry *entry; /* folders first, each in the order of names; the first one is ".." except at the root */
+    folder_entry *entry; /* folders first, each in the order of names with numbers by value; the first one is ".."
+                            except at the root */
     int count;
 } folder;
 
@@ -33,6 +35,13 @@ typedef struct folder {
  * cannot be read is empty but for "..". @return false: out of memory */
 bool folder_read(folder *f, const char *path);
 void folder_free(folder *f);
+
+/* Stores a path as the folder in which the next window starts; if it cannot be written, the next one does not know it.
+ */
+void folder_remember(const char *path);
+
+/* Reads the folder that was stored last. @return whether there is one */
+bool folder_recall(char path[WINDOW_PATH_MOST]);
 
 /* ---- The envelope of a response ---- */
 typedef struct wave {
@@ -68,9 +77,13 @@ typedef enum part {
     PART_START,
     PART_END,
     PART_FADE,
-    PART_BYPASS,
-    PART_KNOB /* the first one; KNOBS of them */
+    PART_KNOB, /* the first one; KNOBS of them */
+    PART_BUTTON = PART_KNOB + KNOBS,
+    PARTS = PART_BUTTON + 3
 } part;
+
+/* The buttons, from PART_BUTTON on. */
+enum { BYPASS, REVERSED, LEVELLED, BUTTONS };
 
 typedef struct knob {
     port port;
@@ -90,17 +103,22 @@ typedef struct window {
     Display *display;
     Window id;
     cairo_surface_t *surface;
+    double scale; /* pixels of a unit; 0 before window_open: as X says */
     int width, height;
     bool dirty;
     float value[PORTS];
-    char path[WINDOW_PATH_MOST]; /* of the response */
+    char bundle[WINDOW_PATH_MOST]; /* of the plug-in; its response is shown with the folder of the last window */
+    char path[WINDOW_PATH_MOST];   /* of the response */
+    char error[512];               /* why the last one was not loaded; "": it was */
     folder folder;
-    int scroll; /* first row shown */
+    int scroll, cursor; /* first row shown, and the row that the keyboard chooses */
+    part focus;         /* of the keyboard */
     wave wave;
     wave_reader reader;
     part dragged;
-    double grabbed_y, grabbed_value;
-    Time clicked; /* for double clicks */
+    double grabbed_y;
+    float grabbed[PORTS]; /* the values at the press, which Escape brings back */
+    Time clicked;         /* for double clicks */
     part clicked_part;
     void (*set_value)(void *context, port number, float value);
     void (*set_path)(void *context, const char *path);
@@ -117,11 +135,14 @@ void window_idle(window *w);
 /* Shows another response: its folder, its name and its envelope. */
 void window_show_path(window *w, const char *path);
 
+/* Shows why a response was not loaded, until Escape is pressed or another one is; "": nothing. */
+void window_show_error(window *w, const char *error);
+
 /* Where the parts are. Rows of the list are ROW high. */
-enum { ROW = 20, KNOB_SIZE = 74 };
+enum { ROW = 20 };
 rectangle window_list(const window *w);
 rectangle window_wave(const window *w);
-rectangle window_bypass(const window *w);
+rectangle window_button(const window *w, int index);
 rectangle window_knob(const window *w, int index);
 rectangle window_meter(const window *w, int index);
 
