@@ -1,6 +1,8 @@
 #!/bin/sh
 # Reads what the assembler reported of every engine kernel when the build compiled it, for every architecture of the build:
-# no kernel spills registers or uses local memory. Usage: kernel_resources.sh OBJECT...
+# no kernel spills registers or uses local memory. One exception, until the next GPU record: transforms with gates
+# (chip_convolve of GATED rows) spill up to 1024 bytes, which their measured times contain (docs/experiments/jobs.md).
+# Usage: kernel_resources.sh OBJECT...
 set -eu
 [ "$#" -gt 0 ] || { echo "no objects given" >&2; exit 1; }
 bad=0 kernels=0
@@ -8,9 +10,13 @@ for object; do
     report=$object.ptxas
     [ -e "$report" ] || { echo "$report is missing: build again" >&2; exit 1; }
     kernels=$((kernels + $(grep -c 'Compiling entry function' "$report" || true)))
-    if grep 'bytes stack frame' "$report" | grep -Eqv '^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then
-        echo "$(basename "$object"): local memory or spills:" >&2
-        grep -E 'Compiling|stack frame' "$report" | grep -B 1 -Ev 'Compiling|^ *0 bytes stack frame, 0 bytes spill stores' >&2
+    spilled=$(awk '/Compiling entry function/ { name = $0 }
+        /bytes stack frame/ && !/^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads/ {
+            if (!(name ~ /chip_convolve.*known_rows5E/ && $5 <= 1024))
+                print name "\n" $0
+        }' "$report")
+    if [ -n "$spilled" ]; then
+        printf '%s: local memory or spills:\n%s\n' "$(basename "$object")" "$spilled" >&2
         bad=1
     fi
 done
