@@ -117,6 +117,10 @@ typedef struct convolution {
     const gc_batch_item *item;
 } convolution;
 
+static gc_array floats(float *data, int64_t frames) {
+    return (gc_array){.data = data, .frames = frames, .step = 1};
+}
+
 /* Makes the row of a route. */
 static void make_row(const void *context, int64_t index, int64_t term, gc_row *row) {
     (void)term;
@@ -124,11 +128,10 @@ static void make_row(const void *context, int64_t index, int64_t term, gc_row *r
     const gc_batch_item *item = c->item;
     const gpuconv_ir *ir = item->ir;
     const gc_route *route = &ir->route[index];
-    *row =
-        (gc_row){.signal = {c->slot->input.row[route->input], item->frames, 1, GPUCONV_SAMPLE_F32},
-                 .taps = {(float *)item->planes + route->plane * ir->frames, ir->frames, 1, GPUCONV_SAMPLE_F32},
-                 .output = {c->slot->output.row[route->output], item->frames + ir->frames - 1, 1, GPUCONV_SAMPLE_F32},
-                 .schedule = item->choice.schedule};
+    *row = (gc_row){.signal = floats(c->slot->input.row[route->input], item->frames),
+                    .taps = floats((float *)item->planes + route->plane * ir->frames, ir->frames),
+                    .output = floats(c->slot->output.row[route->output], item->frames + ir->frames - 1),
+                    .schedule = item->choice.schedule};
 }
 
 /* Convolves the channels of one item as rows. */
