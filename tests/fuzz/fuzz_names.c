@@ -49,16 +49,18 @@ static void write_script(const char *const *t, bool panels, char *to) {
                     .label = {t[3], t[0]},
                     .x = x,
                     .y = {y, y}};
+    const gc_series series[] = {
+        {.label = t[3], .colour = GC_COLOUR_MEAN, .mark = GC_MARK_POINTS, .y = y},
+        {.label = t[2], .colour = GC_COLOUR_NOISE, .mark = GC_MARK_BARS, .y = y, .low = y, .high = y}};
     gc_panel panel[] = {{.title = t[0],
                          .x_label = t[1],
                          .y_label = t[2],
                          .x_range = {0, 1},
                          .y_range = {0, 1},
-                         .series = 2,
+                         .count = 2,
                          .steps = 3,
-                         .label = {t[3], t[2]},
-                         .x = x,
-                         .y = {y, y}},
+                         .series = series,
+                         .x = x},
                         {.title = t[3],
                          .x_label = t[0],
                          .y_label = t[1],
