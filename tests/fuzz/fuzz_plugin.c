@@ -164,9 +164,12 @@ static void play(const uint8_t *bytes, size_t size, uint32_t room) {
         abort();
     if (room >= sizeof *told)
         LV2_ATOM_SEQUENCE_FOREACH(told, event) {
-            const LV2_Atom *value = NULL;
-            lv2_atom_object_get((const LV2_Atom_Object *)&event->body, 5, &value, 0);
-            if (!value || value->type != 1)
+            const LV2_Atom *property = NULL, *value = NULL;
+            lv2_atom_object_get((const LV2_Atom_Object *)&event->body, 4, &property, 5, &value, 0);
+            if (!property || !value)
+                abort();
+            const bool response = ((const LV2_Atom_URID *)(const void *)property)->body == 6;
+            if (value->type != (response ? 1 : map_uri(NULL, LV2_ATOM__String)))
                 abort();
         }
     free(control);
