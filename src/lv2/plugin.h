@@ -29,7 +29,7 @@ typedef struct edits {
     float stretch;             /* new / old length */
     float trim;                /* dB relative to the peak; 0: nothing is cut off */
     float attack;              /* milliseconds of the fade-in */
-    bool reverse, autogain;
+    int reverse, autogain;     /* no bool: a host passes them through, which may change any bit */
 } edits;
 
 typedef struct uris {

@@ -15,7 +15,7 @@ typedef struct message {
     enum { LOAD, EDIT } kind; /* EDIT: the current response, without a path */
     uint32_t load_number;     /* set by the worker */
     edits wanted;
-    bool failed; /* set by the worker */
+    int failed; /* set by the worker; no bool, as in edits */
     uint32_t length;
     char text[PATH_MOST]; /* the path; after a failure the reason */
 } message;
@@ -114,7 +114,7 @@ static gpuconv_status prepare_edited(const plugin *p, const char *path, const ed
     how.fade = (double)wanted->fade;
     how.stretch = (double)wanted->stretch;
     how.trim = (double)wanted->trim;
-    how.reverse = wanted->reverse;
+    how.reverse = wanted->reverse != 0;
     gpuconv_status status = gpuconv_ir_prepare(path, &how, 2, p->rate, ir, error);
     if (status == GPUCONV_ERROR_TOPOLOGY && p->inputs == 1)
         status = prepare_single(path, &how, p->rate, ir, error);
@@ -242,7 +242,7 @@ static LV2_Worker_Status work(LV2_Handle handle, LV2_Worker_Respond_Function res
     bool good = gc_lv2_load(p, m.kind == LOAD ? m.text : NULL, &m.wanted, &m.load_number, &error);
     if (!good) {
         gc_lv2_log_error(p, error.message);
-        m.failed = true;
+        m.failed = 1;
         (void)snprintf(m.text, sizeof m.text, "%s", error.message);
         m.length = (uint32_t)strlen(m.text);
     }
