@@ -1,8 +1,13 @@
 /* The moving sources of a player. */
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/file/move_file.h"
 #include "player_state.h"
 
 #include <stdio.h>
+
+static gc_sources sources_of(const gc_player_config *c) {
+    return (gc_sources){c->path, c->direction, c->speakers, c->head};
+}
 
 /* Checks that the configuration has what moving sources need. Returns ARGUMENT. */
 static gpuconv_status check(const gc_player_config *c, gpuconv_error *error) {
@@ -13,26 +18,16 @@ static gpuconv_status check(const gc_player_config *c, gpuconv_error *error) {
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a head that is followed excludes one from a file");
     if (c->backend == GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "sources move on the CPU only");
-    if (c->path && (c->direction || c->speakers))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: has the directions of all channels; leave out a direction and a layout", c->path);
-    if (!c->path && !c->direction == !c->speakers)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: turns a head before sources; name a path, a direction or a layout", c->head);
-    return GPUCONV_OK;
+    const gc_sources sources = sources_of(c);
+    return gc_sources_check(&sources, error);
 }
 
 /* Opens the set, the path and the head. Returns the errors of their functions. */
 static gpuconv_status open_files(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
     gpuconv_status status = gpuconv_sofa_open(c->responses[0], p->rate, &p->sofa, error);
-    if (!status)
-        status = c->path
-                     ? gpuconv_path_load(c->path, p->inputs, &p->path, error)
-                     : gpuconv_path_new_still(c->direction ? c->direction : c->speakers, p->inputs, &p->path, error);
-    if (!status && c->head)
-        status = gpuconv_head_load(c->head, &p->turns, error);
-    return status;
+    const gc_sources sources = sources_of(c);
+    return status ? status : gc_sources_open(&sources, p->inputs, &p->path, &p->turns, error);
 }
 
 gpuconv_status gc_player_open_motion(gc_player *p, gpuconv_error *error) {

@@ -37,6 +37,28 @@ typedef struct move {
     double begin;        /* seconds */
 } move;
 
+gpuconv_status gc_sources_check(const gc_sources *s, gpuconv_error *error) {
+    if (s->path && (s->direction || s->speakers))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: has the directions of all channels; leave out a direction and a layout", s->path);
+    if (!s->path && !s->direction == !s->speakers)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: turns a head before sources; name a path, a direction or a layout", s->head);
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_sources_open(const gc_sources *s, int channels, gpuconv_path **path, gpuconv_head **head,
+                               gpuconv_error *error) {
+    const gpuconv_status status =
+        s->path ? gpuconv_path_load(s->path, channels, path, error)
+                : gpuconv_path_new_still(s->direction ? s->direction : s->speakers, channels, path, error);
+    return status || !s->head ? status : gpuconv_head_load(s->head, head, error);
+}
+
+static gc_sources sources_of(const gpuconv_job *job) {
+    return (gc_sources){job->path, job->preparation->direction, job->preparation->speakers, job->head};
+}
+
 /* Checks that the job asks for nothing that a moving source does not have. Returns ARGUMENT, UNSUPPORTED. */
 static gpuconv_status check(const gpuconv_job *job, const gpuconv_config *config, gpuconv_error *error) {
     const gpuconv_preparation *p = job->preparation;
@@ -48,12 +70,10 @@ static gpuconv_status check(const gpuconv_job *job, const gpuconv_config *config
                        "%s: is no SOFA file; a path moves sources, and a head turns, among the responses of "
                        "a .sofa file",
                        job->response);
-    if (job->path && (p->direction || p->speakers))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: has the directions of all channels; leave out a direction and a layout", job->path);
-    if (!job->path && !p->direction == !p->speakers)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: turns a head before sources; name a path, a direction or a layout", job->head);
+    const gc_sources sources = sources_of(job);
+    const gpuconv_status status = gc_sources_check(&sources, error);
+    if (status)
+        return status;
     if (p->yaw != 0 || p->pitch != 0 || p->roll != 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "a path and a head that turns exclude turns of a head that rests");
@@ -86,12 +106,9 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
     m->config.doppler = job->doppler;
     m->config.threads = config->threads;
     gpuconv_status status = gpuconv_sofa_open(job->response, in->rate, &m->set, error);
+    const gc_sources sources = sources_of(job);
     if (!status)
-        status = job->path
-                     ? gpuconv_path_load(job->path, in->channels, &m->path, error)
-                     : gpuconv_path_new_still(p->direction ? p->direction : p->speakers, in->channels, &m->path, error);
-    if (!status && job->head)
-        status = gpuconv_head_load(job->head, &m->head, error);
+        status = gc_sources_open(&sources, in->channels, &m->path, &m->head, error);
     m->config.head = m->head;
     if (!status)
         status = gpuconv_motion_new(m->set, m->path, &m->config, &m->motion, error);
