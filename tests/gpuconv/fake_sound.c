@@ -1,4 +1,4 @@
-/* The sound device of the tests of the player, in place of gc_sound_load by the linker. */
+/* The sound device of tests, in place of gc_sound_load by the linker. */
 #include "fake_sound.h"
 
 #include <unistd.h>
@@ -13,8 +13,7 @@ static gpuconv_status fake_open(const gc_sound_config *config, gc_sound_device *
 }
 
 static gpuconv_status fake_start(gc_sound_device *sound, gpuconv_error *error) {
-    (void)sound, (void)error;
-    return GPUCONV_OK;
+    return fake_sound.start ? fake_sound.start(sound, error) : GPUCONV_OK;
 }
 
 static double fake_latency(const gc_sound_device *sound) {
@@ -43,7 +42,8 @@ gpuconv_status __wrap_gc_sound_load(gc_sound_choice choice, const gc_sound_syste
 gpuconv_status __wrap_gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error) {
     static const gc_sound_system fake = {"a test",     NULL,       NULL,           fake_open, fake_start,
                                          fake_latency, fake_xruns, fake_is_active, fake_close};
-    (void)choice, (void)error;
+    (void)error;
+    fake_sound.chosen = choice;
     *system = &fake;
     return GPUCONV_OK;
 }

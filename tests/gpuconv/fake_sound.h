@@ -1,4 +1,4 @@
-/* A sound device that plays when the test calls its callback. */
+/* A sound device of the test, which calls the callback, or runs the whole stream when it is started. */
 #ifndef TESTS_GPUCONV_FAKE_SOUND_H
 #define TESTS_GPUCONV_FAKE_SOUND_H
 
@@ -6,9 +6,11 @@
 
 extern struct fake_sound {
     gc_sound_config opened;
-    const char *recording; /* of the test */
-    bool was_there;        /* it had its name when the device was closed */
-    gc_sound_end end;      /* how it was closed */
+    gc_sound_choice chosen;
+    gpuconv_status (*start)(gc_sound_device *sound, gpuconv_error *error); /* NULL: the test calls the callback */
+    const char *recording;                                                 /* of the test */
+    bool was_there;   /* it had its name when the device was closed */
+    gc_sound_end end; /* how it was closed */
 } fake_sound;
 
 #endif

@@ -1,6 +1,7 @@
 /* Measurements with a sound device that the test simulates: disturbed and interrupted sweeps, cables, calibrated
  * levels, and the sound system that was asked for. */
 #include "check.h"
+#include "fake_sound.h"
 #include "files.h"
 #include "gpuconv/measure/measurement.h"
 #include "libgpuconv/ir/object.h"
@@ -16,8 +17,6 @@ static struct room {
     int64_t at[3], length; /* disturbances: frames of the recording */
     double loud;           /* their amplitude */
     int64_t gap;           /* frame of the recording from which on 480 frames are missing; 0: none */
-    gc_sound_choice chosen;
-    gc_sound_config config;
     float taps[4800], *played, *heard;
 } room;
 
@@ -42,13 +41,6 @@ static double uniform(void) {
     return (double)(seed >> 11) * 0x1p-52 - 1;
 }
 
-static gpuconv_status fake_open(const gc_sound_config *config, gc_sound_device **sound, gpuconv_error *error) {
-    (void)error;
-    room.config = *config;
-    *sound = (gc_sound_device *)(void *)&room;
-    return GPUCONV_OK;
-}
-
 /* Returns what the microphone hears at a frame. */
 static double hear(int64_t frame) {
     double sum = room.noise * sqrt(3) * uniform();
@@ -63,9 +55,9 @@ static double hear(int64_t frame) {
 }
 
 /* Runs the whole stream: block by block, what is heard in a block was played before it. */
-static gpuconv_status fake_start(gc_sound_device *sound, gpuconv_error *error) {
+static gpuconv_status run_stream(gc_sound_device *sound, gpuconv_error *error) {
     (void)sound, (void)error;
-    const gc_sound_config *c = &room.config;
+    const gc_sound_config *c = &fake_sound.opened;
     int64_t block = c->block, skipped = 0;
     float *planes = calloc((size_t)(block * (c->inputs + c->outputs)), sizeof *planes);
     const float *in[8];
@@ -94,36 +86,6 @@ static gpuconv_status fake_start(gc_sound_device *sound, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-static double fake_latency(const gc_sound_device *sound) {
-    (void)sound;
-    return 0;
-}
-
-static int64_t fake_xruns(const gc_sound_device *sound) {
-    (void)sound;
-    return 0;
-}
-
-static bool fake_is_active(const gc_sound_device *sound) {
-    (void)sound;
-    return true;
-}
-
-static void fake_close(gc_sound_device *sound, gc_sound_end end) {
-    (void)sound, (void)end;
-}
-
-gpuconv_status __wrap_gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error);
-
-gpuconv_status __wrap_gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error) {
-    static const gc_sound_system fake = {"a test",     NULL,       NULL,           fake_open, fake_start,
-                                         fake_latency, fake_xruns, fake_is_active, fake_close};
-    (void)error;
-    room.chosen = choice;
-    *system = &fake;
-    return GPUCONV_OK;
-}
-
 static gc_measurement_config config_of(int repeat) {
     gc_measurement_config c = {.sweep = {.rate = RATE, .seconds = 2, .from = 20, .level = -6, .silence = 0.5},
                                .output = 1,
@@ -142,6 +104,7 @@ static int begin(void **state) {
     float *played = room.played ? room.played : calloc(MOST, sizeof *played);
     (void)state;
     CHECK(played, "no memory");
+    fake_sound = (struct fake_sound){.start = run_stream};
     room = (struct room){.decays = true, .gain = 1, .played = played, .noise = 1e-4, .length = 4000};
     for (int k = 0; k < COUNT(room.taps); k++)
         room.taps[k] = k == 0 ? 0.5F : 0.05F * oracle_uniform(&random) * expf(-(float)k / 900);
@@ -247,7 +210,7 @@ static void the_microphone_and_the_sound_system_are_those_that_were_chosen(void 
     c.distortion = true;
     room.noise = 1e-3;
     (void)measure(&c, &m);
-    assert_int_equal(room.chosen, GC_SOUND_PIPEWIRE);
+    assert_int_equal(fake_sound.chosen, GC_SOUND_PIPEWIRE);
     double noise = m.channel[0].noise + m.channel[0].sensitivity, want = 114 + 20 * log10(1e-3 / 0.1);
     CHECK(fabs(noise - want) < 0.3, "the noise has %g dB SPL, not %g", noise, want);
     CHECK(isnan(m.channel[1].sensitivity), "the loopback has a level");

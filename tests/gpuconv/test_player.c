@@ -310,7 +310,6 @@ static void paths_and_heads_give_the_samples_of_a_file(void **state) {
     }
 }
 
-/* A recording replaces no file that is played, whatever its name. */
 static void a_position_never_exceeds_the_length(void **state) {
     (void)state;
     char input[300], response[300];
@@ -349,6 +348,7 @@ static void a_position_never_exceeds_the_length(void **state) {
     guarded_free(&out);
 }
 
+/* A recording replaces no file that is played, whatever its name. */
 static void a_recording_replaces_no_file_that_is_read(void **state) {
     (void)state;
     char in[FILENAME_MAX], ir[FILENAME_MAX], link_to_ir[FILENAME_MAX];
