@@ -70,10 +70,14 @@ def _skipped(g: Tensor, x: Tensor, post: Gate, skip: Tensor) -> Tensor:
     return _to(product.sum(-1, dtype=torch.float32), skip)
 
 
-def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
-    ctx.count = 4 if len(inputs[6:]) and isinstance(inputs[6], (list, tuple)) else 5
-    ctx.save_for_backward(*inputs[: ctx.count])
-    ctx.offset = inputs[ctx.count]
+def _keeping(tensors: int) -> Any:
+    """Returns what keeps the first inputs of an operator, its tensors, and the offset behind them for its gradients."""
+
+    def setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[:tensors])
+        ctx.offset = inputs[tensors]
+
+    return setup
 
 
 def _by_the_rest(ctx: Any, x: Tensor, y: Tensor) -> Tuple[Optional[Tensor], ...]:
@@ -108,24 +112,29 @@ def _response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
     return gg, gx, gpre, gpost, None, None, None
 
 
+def _fake_whole(a: Tensor, b: Tensor, pre: Gate, post: Gate, skip: Gate, offset: int, frames: int) -> Tensor:
+    return _fake(a, b, offset, frames)
+
+
+def _fake_sum(g: Tensor, x: Tensor, pre: Gate, post: Gate, offset: int, taps: int, batch: Sequence[int]) -> Tensor:
+    return _fake_response(g, x, offset, taps, batch)
+
+
 def _register() -> Any:
     """Defines gpuconv::gated_convolve, gpuconv::gated_signal and gpuconv::gated_response."""
     gated = "(Tensor {0}, Tensor {1}, Tensor? pre, Tensor? post, Tensor? skip, SymInt offset, SymInt frames) -> Tensor"
     summed = "(Tensor g, Tensor x, Tensor? pre, Tensor? post, SymInt offset, SymInt taps, SymInt[] batch) -> Tensor"
     schemas = {
-        "gated_convolve": (gated.format("x", "h"), _convolve, _convolve_backward),
-        "gated_signal": (gated.format("g", "h"), _signal, _signal_backward),
-        "gated_response": (summed, _response, _response_backward),
+        "gated_convolve": (gated.format("x", "h"), _convolve, _fake_whole, _convolve_backward, 5),
+        "gated_signal": (gated.format("g", "h"), _signal, _fake_whole, _signal_backward, 5),
+        "gated_response": (summed, _response, _fake_sum, _response_backward, 4),
     }
-    for name, (schema, call, backward) in schemas.items():
+    for name, (schema, call, fake, backward, tensors) in schemas.items():
         full = f"{NAMESPACE}::{name}"
         torch.library.define(full, schema, tags=(torch.Tag.pt2_compliant_tag,))
         torch.library.impl(full, ("cpu", "cuda"), call)
-        if name == "gated_response":
-            torch.library.register_fake(full, lambda g, x, pre, post, offset, taps, batch: _fake_response(g, x, offset, taps, batch))
-        else:
-            torch.library.register_fake(full, lambda x, h, pre, post, skip, offset, frames: _fake(x, h, offset, frames))
-        torch.library.register_autograd(full, backward, setup_context=_setup)
+        torch.library.register_fake(full, fake)
+        torch.library.register_autograd(full, backward, setup_context=_keeping(tensors))
     return torch.ops.gpuconv
 
 

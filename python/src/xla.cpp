@@ -27,15 +27,19 @@ ffi::Error call(rows_in first, rows_in second, rows_out made, int64_t operation,
     return ffi::Error::Success();
 }
 
-XLA_FFI_DEFINE_HANDLER(handler, call,
-                       ffi::Ffi::Bind()
-                           .Arg<rows_in>()
-                           .Arg<rows_in>()
-                           .Ret<rows_in>()
-                           .Attr<int64_t>("operation")
-                           .Attr<int64_t>("group")
-                           .Attr<int64_t>("offset")
-                           .Attr<int64_t>("threads"));
+// Adds the arrays and attributes of a call to its binding.
+template <typename Binding> auto with_rows(Binding binding) {
+    return std::move(binding)
+        .template Arg<rows_in>()
+        .template Arg<rows_in>()
+        .template Ret<rows_in>()
+        .template Attr<int64_t>("operation")
+        .template Attr<int64_t>("group")
+        .template Attr<int64_t>("offset")
+        .template Attr<int64_t>("threads");
+}
+
+XLA_FFI_DEFINE_HANDLER(handler, call, with_rows(ffi::Ffi::Bind()));
 
 // Returns the place on the current device, whose number among XLA's devices is `ordinal`; nullptr: *error has the
 // reason. Places are kept until the process ends.
@@ -71,17 +75,10 @@ ffi::Error call_on_gpu(struct CUstream_st *stream, ffi::ScratchAllocator scratch
 }
 
 XLA_FFI_DEFINE_HANDLER(handler_on_gpu, call_on_gpu,
-                       ffi::Ffi::Bind()
-                           .Ctx<ffi::PlatformStream<struct CUstream_st *>>()
-                           .Ctx<ffi::ScratchAllocator>()
-                           .Ctx<ffi::DeviceOrdinal>()
-                           .Arg<rows_in>()
-                           .Arg<rows_in>()
-                           .Ret<rows_in>()
-                           .Attr<int64_t>("operation")
-                           .Attr<int64_t>("group")
-                           .Attr<int64_t>("offset")
-                           .Attr<int64_t>("threads"));
+                       with_rows(ffi::Ffi::Bind()
+                                     .Ctx<ffi::PlatformStream<struct CUstream_st *>>()
+                                     .Ctx<ffi::ScratchAllocator>()
+                                     .Ctx<ffi::DeviceOrdinal>()));
 
 } // namespace
 
