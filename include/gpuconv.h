@@ -683,7 +683,7 @@ GPUCONV_API gpuconv_status gpuconv_path_load(const char *name, int channels, gpu
  * @param channels     1..1024
  * @param[out] path    the path
  * @param[out] error   the reason of a failure; may be NULL
- * @return ARGUMENT (no such layout), TOPOLOGY (not for so many channels), FILE, FORMAT, MEMORY
+ * @return ARGUMENT (no such layout), TOPOLOGY (the layout has another number of channels), FILE, FORMAT, MEMORY
  */
 GPUCONV_API gpuconv_status gpuconv_path_new_still(const char *place, int channels, gpuconv_path **path,
                                                   gpuconv_error *error);

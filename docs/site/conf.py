@@ -35,7 +35,7 @@ PARAMETER = re.compile(r"((?:`?\*{0,2}\w+`?)(?:(?:, | and )`?\w+`?)*): (.*)")
 
 
 def escaped(text):
-    """Returns text in which only what is between backticks has a meaning for Sphinx."""
+    """Returns text with a backslash before each *, _ and | outside backticks, so that Sphinx prints them."""
     return re.sub(r"(`[^`]*`)|([*_|])", lambda match: match[1] or "\\" + match[2], text)
 
 

@@ -130,8 +130,8 @@ static size_t common_bytes(const gc_names *n, bool folders) {
     return equal;
 }
 
-/* Returns whether another name begins and ends as what is shown of this one. `skip` bytes of every name are not shown.
- */
+/* Returns whether the shown text fits another name too: it begins with the text before the gap and ends with the text
+ * behind it. The first `skip` bytes of every name are left out. */
 static bool looks_like_another(const gc_names *n, size_t skip, const char *shown) {
     const char *gap = strstr(shown, "..."), *own = n->name[n->shown];
     if (!gap)

@@ -22,9 +22,8 @@ typedef struct gc_names {
     int count, shown; /* the number of names, and the index of the one that is shown */
 } gc_names;
 
-/* Copies the name that is shown as gc_shorten does, but so that it differs from what is shown of the other names where
- * the width allows it: folders that all names have in common are left out first, and the gap is not always in the
- * middle. `size` is at least 4. */
+/* Shortens the name that is shown, as gc_shorten does. If the width allows it, the result fits no other name: folders
+ * that all names have in common are left out first, then the gap is moved from the middle. `size` is at least 4. */
 void gc_shorten_among(const gc_names *names, int columns, char *to, size_t size);
 
 enum { GC_PARTS_MOST = 16, GC_PART_BYTES = 128 };
