@@ -5,7 +5,6 @@
  *      in[channel]   | history | chunk |   after each chunk its last `history` frames are moved to the front
  */
 #include "cpu_algorithm.h"
-#include "cpu_measure.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
