@@ -14,48 +14,22 @@
 
 #include <stdlib.h>
 
-/* Samples of a file as floats, channel after channel; grows on use. */
-typedef struct planar {
-    float *samples, **row;
-    int64_t floats;
-    int channels;
-} planar;
+enum { CHANNELS_MAX = 64 }; /* of a file; a file with more takes an engine */
 
 typedef struct cpu_slot {
     gc_batch_slot base;
-    planar input, output;
     gc_rows rows;
+    float *scratch; /* samples of a file as floats, channel after channel; grows on use */
+    int64_t scratch_floats;
+    float *input[CHANNELS_MAX], *output[CHANNELS_MAX];
 } cpu_slot;
-
-static void free_planar(planar *p) {
-    free(p->samples);
-    free((void *)p->row);
-}
-
-/* Makes rows for `channels` channels of `frames` frames. Returns false without memory. */
-static bool reserve(planar *p, int channels, int64_t frames) {
-    const int64_t pitch = gc_round_up(frames, 16), floats = pitch * channels;
-    if (floats > p->floats || channels > p->channels) {
-        free_planar(p);
-        *p = (planar){gc_calloc(floats, sizeof *p->samples), gc_calloc(channels, sizeof *p->row), floats, channels};
-        if (!p->samples || !p->row) {
-            free_planar(p);
-            *p = (planar){0};
-            return false;
-        }
-    }
-    for (int c = 0; c < channels; c++)
-        p->row[c] = p->samples + c * pitch;
-    return true;
-}
 
 static void free_slot(gc_batch_slot *slot) {
     cpu_slot *s = (cpu_slot *)slot;
     if (!s)
         return;
     gc_rows_free(&s->rows);
-    free_planar(&s->input);
-    free_planar(&s->output);
+    free(s->scratch);
     free(s->base.in);
     free(s->base.out);
     free(s);
@@ -81,19 +55,29 @@ static bool choose(const gc_batch_slot *slot, const gpuconv_ir *ir, int64_t fram
     gpuconv_error ignored;
     const bool planned = gc_row_choose(gc_cpu_algorithms, &((const cpu_slot *)slot)->rows.costs, ir, frames, choice,
                                        &ignored) == GPUCONV_OK;
-    return planned && (choice->algorithm == &gc_cpu_direct.row || choice->algorithm == &gc_cpu_overlap_save.row);
+    return planned && gc_max(ir->inputs, ir->outputs) <= CHANNELS_MAX &&
+           (choice->algorithm == &gc_cpu_direct.row || choice->algorithm == &gc_cpu_overlap_save.row);
 }
 
 /* Places the planar floats of an item: in the buffers of the slot where those are planar floats, else in scratch
  * memory. Unpacks the input. Returns false without memory. */
 static bool place(cpu_slot *slot, const gc_batch_item *item) {
-    const int64_t total = item->frames + item->ir->frames - 1;
-    if (!reserve(&slot->input, item->in.channels, item->frames) || !reserve(&slot->output, item->out.channels, total))
+    const gc_batch_samples *in = &item->in, *out = &item->out;
+    const int64_t total = item->frames + item->ir->frames - 1, in_row = gc_round_up(item->frames, 16);
+    const int64_t out_row = gc_round_up(total, 16), floats = in->channels * in_row + out->channels * out_row;
+    if (floats > slot->scratch_floats) {
+        free(slot->scratch);
+        slot->scratch = gc_calloc(floats, sizeof *slot->scratch);
+        slot->scratch_floats = slot->scratch ? floats : 0;
+    }
+    if (!slot->scratch)
         return false;
-    gc_pcm_unpack(gc_simd_best(), item->in.format, slot->base.in + item->in.at, item->in.channels, item->frames,
-                  slot->input.row, 0);
-    for (int c = 0; item->out.row && c < item->out.channels; c++)
-        slot->output.row[c] = (float *)(void *)(slot->base.out + item->out.at + c * item->out.row);
+    for (int c = 0; c < in->channels; c++)
+        slot->input[c] = slot->scratch + c * in_row;
+    for (int c = 0; c < out->channels; c++)
+        slot->output[c] = out->row ? (float *)(void *)(slot->base.out + out->at + c * out->row)
+                                   : slot->scratch + in->channels * in_row + c * out_row;
+    gc_pcm_unpack(gc_simd_best(), in->format, slot->base.in + in->at, in->channels, item->frames, slot->input, 0);
     return true;
 }
 
@@ -114,9 +98,9 @@ static void make_row(const void *context, int64_t index, int64_t term, gc_row *r
     const gc_batch_item *item = c->item;
     const gpuconv_ir *ir = item->ir;
     const gc_route *route = &ir->route[index];
-    *row = (gc_row){.signal = floats(c->slot->input.row[route->input], item->frames),
+    *row = (gc_row){.signal = floats(c->slot->input[route->input], item->frames),
                     .taps = floats((float *)item->planes + route->plane * ir->frames, ir->frames),
-                    .output = floats(c->slot->output.row[route->output], item->frames + ir->frames - 1),
+                    .output = floats(c->slot->output[route->output], item->frames + ir->frames - 1),
                     .schedule = item->choice.schedule};
 }
 
@@ -130,8 +114,8 @@ static gpuconv_status convolve(cpu_slot *slot, gc_batch_item *item, gpuconv_erro
     if (!status)
         status = gc_rows_convolve(&slot->rows, &(gc_row_list){ir->routes, true, make_row, &c}, error);
     if (!status && !item->out.row)
-        gc_pcm_pack(gc_simd_best(), item->out.format, (const float *const *)slot->output.row, 0, item->out.channels,
-                    total, slot->base.out + item->out.at, &overs);
+        gc_pcm_pack(gc_simd_best(), item->out.format, (const float *const *)slot->output, 0, item->out.channels, total,
+                    slot->base.out + item->out.at, &overs);
     item->clipped = overs.clipped;
     return status;
 }
