@@ -32,13 +32,12 @@ struct gc_motion_live {
     int64_t missing, at; /* of the callback: input frames that had no room; the next frame */
 };
 
-/* Returns where frame `at` of a channel is in a ring of `channels`. *frames becomes the number of those that follow it
- * there, if it is larger. */
-static float *find_frames(const gpuconv_motion *m, float *ring, int channels, int64_t channel, int64_t at,
-                          int64_t *frames) {
+/* Returns where frame `at` of the first of `channels` is in a ring; the others follow m->hop apart. *frames becomes the
+ * number of frames that are there in one piece, if it is larger. */
+static float *find_frames(const gpuconv_motion *m, float *ring, int channels, int64_t at, int64_t *frames) {
     const int64_t place = at % m->hop;
     *frames = gc_min(*frames, m->hop - place);
-    return ring + (at / m->hop % m->live->tiles * channels + channel) * m->hop + place;
+    return ring + at / m->hop % m->live->tiles * channels * m->hop + place;
 }
 
 /* Feeds what the callback has written, up to the end of the hop; to a GPU the whole hop, which is in its place there.
@@ -46,7 +45,7 @@ static float *find_frames(const gpuconv_motion *m, float *ring, int channels, in
 static int64_t feed(gpuconv_motion *m, gc_motion_live *l) {
     const int64_t at = atomic_load_explicit(&l->read, memory_order_relaxed);
     int64_t frames = atomic_load_explicit(&l->written, memory_order_acquire) - at;
-    float *tile = find_frames(m, l->in, m->channels, 0, at, &frames);
+    float *tile = find_frames(m, l->in, m->channels, at, &frames);
     if (frames == 0 || (m->backend && frames < m->hop))
         return 0;
     if (m->backend)
@@ -62,8 +61,9 @@ static void fetch(gpuconv_motion *m, gc_motion_live *l) {
     for (int64_t got = 1; got > 0;) {
         const int64_t at = atomic_load_explicit(&l->made, memory_order_relaxed);
         int64_t room = m->hop;
+        float *tile = find_frames(m, l->out, m->receivers, at, &room);
         for (int r = 0; r < m->receivers; r++)
-            out[r] = find_frames(m, l->out, m->receivers, r, at, &room);
+            out[r] = tile + r * m->hop;
         (void)gpuconv_motion_fetch(m, out, room, &got);
         atomic_store_explicit(&l->made, at + got, memory_order_release);
     }
@@ -152,15 +152,16 @@ static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const floa
     const int64_t at = atomic_load_explicit(&l->written, memory_order_relaxed);
     const int64_t room = l->tiles * m->hop - (at - atomic_load_explicit(&l->read, memory_order_acquire));
     const int64_t all = gc_min(frames, room);
-    for (int64_t done = 0, part; done < all; done += part)
-        for (int c = 0; c < m->channels; c++) {
-            part = all - done;
-            float *to = find_frames(m, l->in, m->channels, c, at + done, &part);
+    int64_t part;
+    for (int64_t done = 0; done < all; done += part) {
+        part = all - done;
+        float *tile = find_frames(m, l->in, m->channels, at + done, &part);
+        for (int c = 0; c < m->channels; c++)
             if (in)
-                memcpy(to, in[c] + done, (size_t)part * sizeof *to);
+                memcpy(tile + c * m->hop, in[c] + done, (size_t)part * sizeof *tile);
             else
-                memset(to, 0, (size_t)part * sizeof *to);
-        }
+                memset(tile + c * m->hop, 0, (size_t)part * sizeof *tile);
+    }
     atomic_store_explicit(&l->written, at + all, memory_order_release);
     return all;
 }
@@ -173,13 +174,14 @@ void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *co
     l->missing += frames - (l->missing ? 0 : write_ring(m, l, in, frames));
     const int64_t from = l->at - l->latency, made = atomic_load_explicit(&l->made, memory_order_acquire);
     const int64_t before = gc_min(frames, gc_max(0, -from)), there = gc_max(0, gc_min(frames, made - from) - before);
-    for (int r = 0; r < m->receivers; r++) {
+    for (int r = 0; r < m->receivers; r++)
         memset(out[r], 0, (size_t)frames * sizeof **out);
-        for (int64_t done = 0, part; done < there; done += part) {
-            part = there - done;
-            const float *ready = find_frames(m, l->out, m->receivers, r, from + before + done, &part);
-            memcpy(out[r] + before + done, ready, (size_t)part * sizeof *ready);
-        }
+    int64_t part;
+    for (int64_t done = 0; done < there; done += part) {
+        part = there - done;
+        const float *tile = find_frames(m, l->out, m->receivers, from + before + done, &part);
+        for (int r = 0; r < m->receivers; r++)
+            memcpy(out[r] + before + done, tile + r * m->hop, (size_t)part * sizeof *tile);
     }
     atomic_fetch_add_explicit(&l->late, frames - before - there, memory_order_relaxed);
     l->at += frames;
