@@ -179,7 +179,8 @@ template <int N> __global__ void __launch_bounds__(split<N>::block, split<N>::re
     for (int i = 0; i < GROUP; i++) {
         const int channel = min(first + i, m.channels - 1);
         const int64_t now = (int64_t)blockIdx.y * m.channels + channel, next = now + m.channels;
-        const float *from = m.input + channel * m.width + m.begin + blockIdx.y * m.hop;
+        /* Half a filter late, because it reaches so far ahead. */
+        const float *from = m.input + channel * m.width + m.begin + blockIdx.y * m.hop - TAPS / 2;
         const double delay = m.delay[now * m.receivers + receiver];
         const double step = (m.delay[next * m.receivers + receiver] - delay) / (double)hop;
         wait<N>();

@@ -210,6 +210,7 @@ int64_t gpuconv_motion_late(const gpuconv_motion *m) {
 
 void gc_motion_settle(const gpuconv_motion *m) {
     const struct timespec interval = {0, 20000};
-    while (!atomic_load(&m->live->failed) && atomic_load(&m->live->read) < atomic_load(&m->live->written))
+    const int64_t least = m->backend ? m->hop : 1; /* frames that are fed */
+    while (!atomic_load(&m->live->failed) && atomic_load(&m->live->written) - atomic_load(&m->live->read) >= least)
         nanosleep(&interval, NULL);
 }
