@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(128) scales(const gck_motion m, int first) {
     const float most = 4.0f; /* as on the CPU: a sum that nearly cancels is not raised to noise */
     if (lane == 0)
         m.scale[place * m.receivers + receiver] = b.weight[0] == 1.0f ? b.gain
-                                                  : sum > 0.0f ? fminf(sqrtf(energy / sum), most) * b.gain
-                                                               : 1.0f;
+                                                  : sum > 0.0f        ? fminf(sqrtf(energy / sum), most) * b.gain
+                                                                      : 1.0f;
 }
 
 /* ---- Transforms -------------------------------------------------------------------------------------------------- */
@@ -194,7 +194,8 @@ template <int N> __global__ void __launch_bounds__(split<N>::block, split<N>::re
             const float scale = first + i < m.channels ? m.scale[at * m.receivers + receiver] : 0.0f;
             const mixture blend = mixture_of(m, m.blend[at], receiver);
             wait<N>();
-            transform<N>(v, x, hop, side ? 0.0f : scale, one ? 0.0f : (side ? scale : -scale) / (float)hop, own, t, m.table);
+            transform<N>(v, x, hop, side ? 0.0f : scale, one ? 0.0f : (side ? scale : -scale) / (float)hop, own, t,
+                         m.table);
             wait<N>();
             float4 *signal = (float4 *)own + t; /* not in registers, of which the loads of the products need many */
 #pragma unroll

@@ -1,4 +1,5 @@
-/* The C interface of the kernels of moving sources (motion.cu). Included by kernels.h; the rules of that header apply. */
+/* The C interface of the kernels of moving sources (motion.cu). Included by kernels.h; the rules of that header apply.
+ */
 #ifndef GC_KERNELS_MOTION_H
 #define GC_KERNELS_MOTION_H
 

@@ -82,8 +82,8 @@ static gpuconv_status transform_responses(gc_motion_gpu *g, const gc_motion_opti
                 sum += (double)host[i * o->taps + k] * (double)host[i * o->taps + k];
             energy[first * o->receivers + i] = (float)(sum / (double)(o->points / 2));
         }
-        GC_CUDA_TRY(err, cudaMemcpyAsync(copy, host, (size_t)(count * each) * sizeof *host, cudaMemcpyHostToDevice,
-                                         g->stream));
+        GC_CUDA_TRY(
+            err, cudaMemcpyAsync(copy, host, (size_t)(count * each) * sizeof *host, cudaMemcpyHostToDevice, g->stream));
         GC_CUDA_TRY(err, gck_motion_spectra(&g->kernel, copy, first, count, g->stream));
         GC_CUDA_TRY(err, cudaStreamSynchronize(g->stream));
     }
@@ -208,8 +208,9 @@ static cudaError_t queue_chunk(gc_motion_gpu *g, const gc_motion_work *c) {
     GC_CUDA_TRY(err, cudaMemcpyAsync(g->delays, g->delay, (size_t)delays * sizeof *g->delay, cudaMemcpyHostToDevice,
                                      g->stream));
     GC_CUDA_TRY(err, gck_motion_run(k, g->first, g->stream));
-    GC_CUDA_TRY(err, cudaMemcpyAsync(g->frames, k->out, (size_t)(c->hops * k->receivers * k->points) * sizeof *g->frames,
-                                     cudaMemcpyDeviceToHost, g->stream));
+    GC_CUDA_TRY(err,
+                cudaMemcpyAsync(g->frames, k->out, (size_t)(c->hops * k->receivers * k->points) * sizeof *g->frames,
+                                cudaMemcpyDeviceToHost, g->stream));
     /* The last moment is the first one of the next chunk. */
     const int64_t of_moment = (int64_t)k->channels * k->receivers;
     GC_CUDA_TRY(err, cudaMemcpyAsync(k->scale, k->scale + c->hops * of_moment, (size_t)of_moment * sizeof *k->scale,

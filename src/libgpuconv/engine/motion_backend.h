@@ -15,11 +15,11 @@ typedef struct gc_motion_blend {
 
 typedef struct gc_motion_options {
     int channels, receivers, responses;
-    int64_t hop, hops;     /* frames of a hop, hops of the longest chunk */
-    int64_t points, taps;  /* of a transform, of a response */
-    int64_t past;          /* frames before a chunk that delays reach back to */
-    int device;            /* -1: the device with the most multiprocessors */
-    const float *filters;  /* of delays: GC_DELAY_PHASES + 1 rows of GC_DELAY_TAPS taps */
+    int64_t hop, hops;    /* frames of a hop, hops of the longest chunk */
+    int64_t points, taps; /* of a transform, of a response */
+    int64_t past;         /* frames before a chunk that delays reach back to */
+    int device;           /* -1: the device with the most multiprocessors */
+    const float *filters; /* of delays: GC_DELAY_PHASES + 1 rows of GC_DELAY_TAPS taps */
     /* Writes the responses of a measurement without delays: receivers x taps, zeroed. Returns MEMORY, CANCELLED. */
     gpuconv_status (*response)(void *context, int response, float *taps, gpuconv_error *error);
     void *context;

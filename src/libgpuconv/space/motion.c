@@ -144,9 +144,9 @@ static gpuconv_status choose_backend(gpuconv_motion *m, gpuconv_error *error) {
 
 /* Writes the sentence that gpuconv_motion_plan returns. */
 static void describe(gpuconv_motion *m) {
-    const size_t used = (size_t)gc_format(m->plan, sizeof m->plan, "%d channel%s to %d, every %lld frames, %lld points, ",
-                                          m->channels, m->channels == 1 ? "" : "s", m->receivers, (long long)m->hop,
-                                          (long long)m->points);
+    const size_t used =
+        (size_t)gc_format(m->plan, sizeof m->plan, "%d channel%s to %d, every %lld frames, %lld points, ", m->channels,
+                          m->channels == 1 ? "" : "s", m->receivers, (long long)m->hop, (long long)m->points);
     if (used >= sizeof m->plan)
         return;
     if (m->backend)

@@ -99,7 +99,7 @@ void gc_motion_close_gpu(gpuconv_motion *m);
 /* Frees the memory of a sound device; before gc_motion_close_gpu. */
 void gc_motion_live_free(gpuconv_motion *m);
 
-/* Blocks until all frames that gpuconv_motion_process was given are rendered. For tests. */
+/* Blocks until all frames that gpuconv_motion_process was given are rendered, on a GPU all whole hops. For tests. */
 void gc_motion_settle(const gpuconv_motion *m);
 
 #endif

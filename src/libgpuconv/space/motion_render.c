@@ -156,7 +156,8 @@ gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_e
         return GPUCONV_OK;
     float *made = gc_calloc(m->receivers, m->floats * (int64_t)sizeof *made);
     float *taps = gc_calloc(m->receivers, m->taps * (int64_t)sizeof *taps);
-    gpuconv_status status = made && taps ? gc_motion_align(m, response, taps, error) : gc_fail_memory(error, "the moving sources");
+    gpuconv_status status =
+        made && taps ? gc_motion_align(m, response, taps, error) : gc_fail_memory(error, "the moving sources");
     for (int r = 0; r < m->receivers && !status; r++) {
         const float *const from[3] = {made + r * m->floats, made + r * m->floats, made + r * m->floats};
         const float weight[3] = {1, 0, 0}, *row = taps + r * m->taps;
