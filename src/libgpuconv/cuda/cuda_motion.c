@@ -44,6 +44,15 @@ static void close_motion(gc_motion_gpu *g) {
     free(g);
 }
 
+/* Copies rows of each channel, `frames` long. */
+static cudaError_t copy_rows(const gc_motion_gpu *g, float *to, const float *from, int64_t pitch, int64_t frames,
+                             enum cudaMemcpyKind kind) {
+    const size_t each = sizeof *to;
+    return frames ? cudaMemcpy2DAsync(to, (size_t)g->kernel.width * each, from, (size_t)pitch * each,
+                                      (size_t)frames * each, (size_t)g->kernel.channels, kind, g->stream)
+                  : cudaSuccess;
+}
+
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
 /* Uploads the filters tap after tap. */
@@ -132,6 +141,7 @@ static gpuconv_status init(gc_motion_gpu *g, const gc_motion_options *o, gpuconv
     GC_CUDA_TRY(r->err, cudaMemsetAsync(g->delays, 0, (size_t)(moments * o->receivers) * sizeof *g->delays, g->stream));
     if (!status)
         GC_CUDA_TRY(r->err, gck_motion_run(k, 0, g->stream));
+    GC_CUDA_TRY(r->err, copy_rows(g, g->input, g->input + o->past, width, o->past, cudaMemcpyDeviceToDevice));
     GC_CUDA_TRY(r->err, cudaStreamSynchronize(g->stream));
     return status;
 }
@@ -174,15 +184,6 @@ static gpuconv_status open_motion(const gc_motion_options *o, gc_motion_gpu **gp
 }
 
 /* ---- Use --------------------------------------------------------------------------------------------------------- */
-
-/* Copies rows of each channel, `frames` long. */
-static cudaError_t copy_rows(const gc_motion_gpu *g, float *to, const float *from, int64_t pitch, int64_t frames,
-                             enum cudaMemcpyKind kind) {
-    const size_t each = sizeof *to;
-    return frames ? cudaMemcpy2DAsync(to, (size_t)g->kernel.width * each, from, (size_t)pitch * each,
-                                      (size_t)frames * each, (size_t)g->kernel.channels, kind, g->stream)
-                  : cudaSuccess;
-}
 
 static cudaError_t queue_chunk(gc_motion_gpu *g, const gc_motion_work *c) {
     gck_motion *k = &g->kernel;
