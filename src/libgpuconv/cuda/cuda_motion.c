@@ -89,7 +89,7 @@ static gpuconv_status transform_responses(gc_motion_gpu *g, const gc_motion_opti
             double sum = 0;
             for (int64_t k = 0; k < o->taps; k++)
                 sum += (double)host[i * o->taps + k] * (double)host[i * o->taps + k];
-            energy[first * o->receivers + i] = (float)(sum / (double)(o->points / 2));
+            energy[first * o->receivers + i] = (float)(2 * sum / (double)o->points);
         }
         GC_CUDA_TRY(
             err, cudaMemcpyAsync(copy, host, (size_t)(count * each) * sizeof *host, cudaMemcpyHostToDevice, g->stream));
