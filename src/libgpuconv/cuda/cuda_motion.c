@@ -16,13 +16,19 @@
 #include "libgpuconv/engine/motion_backend.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Chunks for which the input has room, so that the past seldom moves; floats of responses that are copied at a time. */
 enum { ROOM = 8, UPLOAD_FLOATS = 1 << 22 };
 
 _Static_assert((int)GCK_MOTION_PHASES == (int)GC_DELAY_PHASES && (int)GCK_MOTION_TAPS == (int)GC_DELAY_TAPS,
                "the filters of the CPU");
+_Static_assert(sizeof(gck_blend) == sizeof(gc_motion_blend) &&
+                   offsetof(gck_blend, weight) == offsetof(gc_motion_blend, weight) &&
+                   offsetof(gck_blend, gain) == offsetof(gc_motion_blend, gain),
+               "blends are copied");
 
 struct gc_motion_gpu {
     gc_cuda_resources resources;
@@ -81,8 +87,7 @@ static gpuconv_status transform_responses(gc_motion_gpu *g, const gc_motion_opti
     gpuconv_status status = GPUCONV_OK;
     for (int64_t first = 0; first < o->responses && !err && !status; first += most) {
         const int64_t count = gc_min(most, o->responses - first);
-        for (int64_t i = 0; i < count * each; i++)
-            host[i] = 0;
+        memset(host, 0, (size_t)(count * each) * sizeof *host);
         for (int64_t i = 0; i < count && !status; i++)
             status = o->response(o->context, (int)(first + i), host + i * each, error);
         for (int64_t i = 0; i < count * o->receivers; i++) {
@@ -194,15 +199,8 @@ static cudaError_t queue_chunk(gc_motion_gpu *g, const gc_motion_work *c) {
         err = copy_rows(g, g->input, g->input + k->begin - g->past, k->width, g->past, cudaMemcpyDeviceToDevice);
         k->begin = g->past;
     }
-    for (int64_t i = 0; i < moments; i++) {
-        g->blend[i] = (gck_blend){.gain = c->blend[i].gain};
-        for (int j = 0; j < 3; j++) {
-            g->blend[i].response[j] = c->blend[i].response[j];
-            g->blend[i].weight[j] = c->blend[i].weight[j];
-        }
-    }
-    for (int64_t i = 0; i < delays; i++)
-        g->delay[i] = c->delay[i];
+    memcpy(g->blend, c->blend, (size_t)moments * sizeof *g->blend);
+    memcpy(g->delay, c->delay, (size_t)delays * sizeof *g->delay);
     GC_CUDA_TRY(err, copy_rows(g, g->input + k->begin, c->in, frames, frames, cudaMemcpyHostToDevice));
     GC_CUDA_TRY(err, cudaMemcpyAsync(g->blends, g->blend, (size_t)moments * sizeof *g->blend, cudaMemcpyHostToDevice,
                                      g->stream));
