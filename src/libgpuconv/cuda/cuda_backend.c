@@ -312,5 +312,6 @@ const gc_backend gc_backend_cuda = {
     .rows = &gc_rows_cuda,
     .batch = &gc_batch_cuda,
     .bank = &gc_bank_cuda,
+    .motion = &gc_motion_cuda,
     .measure = &measures,
 };
