@@ -67,11 +67,11 @@ static gc_lab_cost cost(const int64_t *size, const gc_lab_variant *variant) {
 static double reference(const gc_lab_run *run, int buffer, int64_t index) {
     (void)buffer;
     const int64_t n = run->size[0];
-    double count = 0;
+    int64_t count = 0;
     for (int64_t i = 0; i < PERIOD && i < n; i++)
         if (byte_at(i, run->size[1]) == index)
-            count += (double)((n - i + PERIOD - 1) / PERIOD);
-    return count;
+            count += (n - i + PERIOD - 1) / PERIOD;
+    return (double)count;
 }
 
 static const gc_lab_size sizes[] = {

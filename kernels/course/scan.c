@@ -63,9 +63,9 @@ static void fill(const int64_t *size, void *elements, int64_t count) {
 }
 
 /* Returns the sum of the first n elements of a period. */
-static double sum_of_first(int64_t n) {
-    const int64_t rest = n % 10;
-    return (double)(45 * (n / 10) + rest * (rest - 1) / 2);
+static int64_t sum_of_first(int64_t n) {
+    const int64_t tens = n / 10, rest = n % 10;
+    return 45 * tens + rest * (rest - 1) / 2;
 }
 
 static int buffers(const int64_t *size, gc_lab_buffer *buffer) {
@@ -81,7 +81,8 @@ static gc_lab_cost cost(const int64_t *size, const gc_lab_variant *variant) {
 
 static double reference(const gc_lab_run *run, int buffer, int64_t index) {
     (void)run, (void)buffer;
-    return (double)(index / PERIOD) * sum_of_first(PERIOD) + sum_of_first(index % PERIOD + 1);
+    const int64_t periods = index / PERIOD, rest = index % PERIOD;
+    return (double)(periods * sum_of_first(PERIOD) + sum_of_first(rest + 1));
 }
 
 static const gc_lab_size sizes[] = {
