@@ -121,7 +121,7 @@ static const gc_lab_variant variants[] = {
          "start of the next one, and a kernel's way to memory and back: at least one latency of the L2 cache, about "
          "280 cycles, because the neighbours are in other blocks. Next: do not end the kernel.",
      LAB_RUNS_ON_GPU(gck_graphs_kept)},
-    {.name = "one kernel, a barrier of the grid",
+    {.name = "one kernel, grid barrier",
      .changed =
          "a cooperative launch: 16 blocks stay on the GPU and meet at a barrier of the whole grid after each step",
      .where = LAB_GPU,

@@ -108,7 +108,7 @@ static const gc_lab_variant variants[] = {
          "values fall on 32 banks so that the fullest bank has 3 of them on average, and the warp takes as many turns. Each "
          "thread also loads only 1 byte at a time. Next: fewer meetings, larger loads.",
      LAB_RUNS_ON_GPU(gck_histogram_shared)},
-    {.name = "counts for each warp, 16 bytes a load",
+    {.name = "counts for each warp",
      .changed = "eight copies of the counts in a block, one for each warp, and an int4 of data for each load",
      .where = LAB_GPU,
      .limit =
