@@ -233,8 +233,7 @@ const gc_lab_module gc_lab_convolution = {
     .next =
         "gpulab sweep convolution threads and gpulab sweep convolution blocks draw the course's two plots for your "
         "GPU: 1 to 1024 threads on one multiprocessor, and 1 to 16384 blocks, with a peak at every multiple of the "
-        "number of multiprocessors. Then compare the kernels for 4, 8 and 16 outputs with gpulab ptx convolution, and "
-        "read in docs/profiling.md what a profiler says about why 8 outputs are slower than 4.",
+        "number of multiprocessors. Then compare the kernels for 4, 8 and 16 outputs with gpulab ptx convolution, and their stall reasons with NVIDIA's profiler: ncu -k regex:unrolled gpulab run convolution.",
     .dimension = {"outputs", "taps"},
     .buffers = buffers,
     .cost = cost,
