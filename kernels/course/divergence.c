@@ -61,7 +61,8 @@ static const gc_lab_variant variants[] = {
          "each quadrant has its own branch: a warp with points in all four quadrants executes four branches, one "
          "after the other",
      .limit =
-         "With random points a warp has all four quadrants, and runs all four branches one after the other, each for a part of its lanes. Next: one formula for all.",
+         "With random points a warp has all four quadrants, and runs all four branches one after the other, each for "
+         "a part of its lanes. Next: one formula for all.",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .course = "1.38 ms, T4, 10 M points",
@@ -69,7 +70,8 @@ static const gc_lab_variant variants[] = {
     {.name = "no branch",
      .changed = "the same instructions for all quadrants; a select corrects the angle",
      .limit =
-         "Every lane runs the same instructions. The precise functions are long sequences of instructions, but the memory takes nearly as long. Next: shorter functions.",
+         "Every lane runs the same instructions. The precise functions are long sequences of instructions, but the "
+         "memory takes nearly as long. Next: shorter functions.",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .course = "1.10 ms, T4, 10 M points",

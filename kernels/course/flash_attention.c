@@ -131,10 +131,14 @@ static const gc_lab_variant variants[] = {
     {.name = "CPU OpenMP", .changed = "all cores, each with one row at a time", LAB_RUNS(all_cores), .tolerance = 1e-5},
     {.name = "three kernels",
      .changed =
-         "scores, softmax and product: three kernels, with tokens x tokens scores for each head in memory between them; "
+         "scores, softmax and product: three kernels, with tokens x tokens scores for each head in memory between "
+         "them; "
          "a block keeps 64 queries and processes 64 keys at a time, a thread multiplies tiles of 4 x 4 and 4 x 8",
      .limit =
-         "4 N^2 d operations a head: 0.55 million million for 8192 tokens and 16 heads, 8.6 ms at the rate of the multiply-add loop. The scores are written, read, written and read: 16 N^2 bytes, 17.2 GB, 4.1 ms at the copy's rate, which come on top because the kernels run one after the other. For 512 tokens the scores of all heads are 16 MB, which fit into the L2 cache: compare this size. Next: do not write them.",
+         "4 N^2 d operations a head: 0.55 million million for 8192 tokens and 16 heads, 8.6 ms at the rate of the "
+         "multiply-add loop. The scores are written, read, written and read: 16 N^2 bytes, 17.2 GB, 4.1 ms at the "
+         "copy's rate, which come on top because the kernels run one after the other. For 512 tokens the scores of "
+         "all heads are 16 MB, which fit into the L2 cache: compare this size. Next: do not write them.",
      .where = LAB_GPU,
      .parameter = SCORES_IN_MEMORY,
      .tolerance = 2e-5,
@@ -142,7 +146,9 @@ static const gc_lab_variant variants[] = {
     {.name = "online softmax, fp32",
      .changed = "one kernel with the same tiles; the scores stay on the chip",
      .limit =
-         "The same tiles without the 17.2 GB. What is saved is less than their 4.1 ms, because the softmax and its rescaling are now done between the products. Reads of shared memory and the exponential keep both below the multiply-add loop. Next: faster products.",
+         "The same tiles without the 17.2 GB. What is saved is less than their 4.1 ms, because the softmax and its "
+         "rescaling are now done between the products. Reads of shared memory and the exponential keep both below the "
+         "multiply-add loop. Next: faster products.",
      .where = LAB_GPU,
      .tolerance = 2e-5,
      LAB_RUNS_ON_GPU(gck_attention_online)},
@@ -151,7 +157,9 @@ static const gc_lab_variant variants[] = {
          "both products with mma, from 16-bit inputs to floats; the registers with the result of the first product "
          "are the input of the second",
      .limit =
-         "The products take less than a tenth of the time. Now the softmax, which the tensor cores do not do, is a large part: the warp waits for the product, then the tensor cores wait for its softmax. Next: both at the same time.",
+         "The products take less than a tenth of the time. Now the softmax, which the tensor cores do not do, is a "
+         "large part: the warp waits for the product, then the tensor cores wait for its softmax. Next: both at the "
+         "same time.",
      .where = LAB_GPU,
      .unit = LAB_TENSOR_16,
      .input = LAB_F16,
@@ -164,7 +172,8 @@ static const gc_lab_variant variants[] = {
          "Hopper's own instructions: one thread loads tiles, eight warps multiply from shared memory; the softmax of "
          "the next block of keys runs while the tensor cores multiply the weights of the present block with its values",
      .limit =
-         "The products are asynchronous: the softmax of one block of keys overlaps with the products of another. What is left to the limit is the softmax that does not fit behind them.",
+         "The products are asynchronous: the softmax of one block of keys overlaps with the products of another. What "
+         "is left to the limit is the softmax that does not fit behind them.",
      .where = LAB_GPU,
      .unit = LAB_TENSOR_16,
      .input = LAB_F16,

@@ -137,7 +137,8 @@ static const gc_lab_variant variants[] = {
      .tolerance = 1e-4,
      .needs = "keeps all elements in one block, 4096 at most",
      .limit =
-         "One multiprocessor of 132 works, and it is the fastest: a step is 4 elements a thread, about 12 reads of shared "
+         "One multiprocessor of 132 works, and it is the fastest: a step is 4 elements a thread, about 12 reads of "
+         "shared "
          "memory for each of 32 warps at one a cycle, 384 cycles or 0.2 microseconds at 1.98 GHz, and a barrier. For "
          "steps this small the distance between the threads costs more than the work.",
      LAB_RUNS_ON_GPU(gck_graphs_one_block)},
@@ -154,14 +155,19 @@ const gc_lab_module gc_lab_graphs = {
     .title = "CUDA graphs: many small steps in a row",
     .course = "CUDA programming guide",
     .idea =
-        "A launch costs a few microseconds, however small the kernel is. A simulation, a solver or a small neural network "
+        "A launch costs a few microseconds, however small the kernel is. A simulation, a solver or a small neural "
+        "network "
         "consists of thousands of kernels that take less than that and depend on each other, so that neither a larger "
         "grid nor a second stream helps: the GPU waits for the host.\n\n"
-        "A CUDA graph holds a whole sequence of launches. It is recorded once, by capturing what is queued on a stream, "
-        "instantiated once, which checks it and prepares it for the GPU, and then launched by one call as often as needed. "
+        "A CUDA graph holds a whole sequence of launches. It is recorded once, by capturing what is queued on a "
+        "stream, "
+        "instantiated once, which checks it and prepares it for the GPU, and then launched by one call as often as "
+        "needed. "
         "The price is that its arguments are fixed: for others it is updated.\n\n"
-        "The other way is to have no launches: one kernel does all steps. Its blocks must then wait for each other, which "
-        "is only allowed if all of them run at the same time; a cooperative launch guarantees it. And if the data fit one "
+        "The other way is to have no launches: one kernel does all steps. Its blocks must then wait for each other, "
+        "which "
+        "is only allowed if all of them run at the same time; a cooperative launch guarantees it. And if the data fit "
+        "one "
         "block, its own barrier is the cheapest of all.",
     .see =
         "There are 1000 steps, so the milliseconds in the table are microseconds a step. Compare them with the empty "

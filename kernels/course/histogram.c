@@ -105,7 +105,8 @@ static const gc_lab_variant variants[] = {
      .at = LAB_SLOW_TIME | LAB_GPU_TIME,
      .limit =
          "256 additions to the global counts a block instead of one a byte. Now the lanes of a warp meet: 32 random "
-         "values fall on 32 banks so that the fullest bank has 3 of them on average, and the warp takes as many turns. Each "
+         "values fall on 32 banks so that the fullest bank has 3 of them on average, and the warp takes as many "
+         "turns. Each "
          "thread also loads only 1 byte at a time. Next: fewer meetings, larger loads.",
      LAB_RUNS_ON_GPU(gck_histogram_shared)},
     {.name = "counts for each warp",
@@ -148,14 +149,18 @@ const gc_lab_module gc_lab_histogram = {
     .title = "Histogram: additions whose address is in the data",
     .course = "Kirk and Hwu 9; Podlozhnyuk 2007; Gomez-Luna et al. 2013",
     .idea =
-        "A histogram reads every byte once, so at best it is as fast as reading. But the count to increase is not known "
+        "A histogram reads every byte once, so at best it is as fast as reading. But the count to increase is not "
+        "known "
         "before the byte has been read, and threads that have read the same value meet at the same count. Atomic "
         "operations make the result right, and one after the other.\n\n"
-        "There are three ways to meet less often. Privatisation: every block, warp or lane has its own counts, which are "
+        "There are three ways to meet less often. Privatisation: every block, warp or lane has its own counts, which "
+        "are "
         "added at the end; memory is the price. Aggregation: equal values are counted in a register first and added "
         "together. Coarsening: a thread has many bytes, so that there are fewer private copies to add at the end.\n\n"
-        "How much each helps depends on the data, so every variant is measured with both kinds: the second number of the "
-        "size is the percentage of bytes that are zero, 1 for values that are spread evenly and 95 for a picture that is "
+        "How much each helps depends on the data, so every variant is measured with both kinds: the second number of "
+        "the "
+        "size is the percentage of bytes that are zero, 1 for values that are spread evenly and 95 for a picture that "
+        "is "
         "nearly black. A histogram that is fast with random numbers only is not fast.",
     .see =
         "For each variant compare the two kinds of data: the ratio of its times tells how much it depends on the data. "

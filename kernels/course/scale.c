@@ -47,7 +47,8 @@ static const gc_lab_variant variants[] = {
          "a thread for each element; the size is not a multiple of the block size, and a bounds check stops the extra "
          "threads",
      .limit =
-         "40 MB at the rate of the copy are 10 microseconds on an H200; what is left is start and end of the grid, which a larger array hides.",
+         "40 MB at the rate of the copy are 10 microseconds on an H200; what is left is start and end of the grid, "
+         "which a larger array hides.",
      .where = LAB_GPU,
      LAB_RUNS_ON_GPU(gck_scale_kernel)},
     {.name = "steps 4 to 7",

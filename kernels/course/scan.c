@@ -159,22 +159,27 @@ const gc_lab_module gc_lab_scan = {
         "addition is associative: the sum of a tile can be computed without the tiles before it and be joined later. "
         "A scan turns many decisions that depend on each other into one parallel step: where each thread writes when "
         "elements are selected, sorted, or have different lengths.\n\n"
-        "Within a tile there are two classic algorithms. Hillis and Steele add with distance 1, 2, 4, 8: few steps, many "
+        "Within a tile there are two classic algorithms. Hillis and Steele add with distance 1, 2, 4, 8: few steps, "
+        "many "
         "additions. Blelloch builds the sums of a tree and walks down again: few additions, twice the steps. On a GPU "
         "neither number decides, but the number of barriers and the bytes that are moved. So a thread scans many items "
-        "in its registers, where a step costs one addition and no barrier, and only one number per thread takes part in "
+        "in its registers, where a step costs one addition and no barrier, and only one number per thread takes part "
+        "in "
         "the parallel scan.\n\n"
         "Between tiles the simple way is three kernels: sums of the tiles, their scan, and the scan of each tile from "
-        "its sum. Each element then crosses the memory more than twice. Decoupled look-back needs one kernel: every tile "
-        "has a word in memory, which says that it has nothing yet, the sum of its tile, or the complete prefix up to its "
+        "its sum. Each element then crosses the memory more than twice. Decoupled look-back needs one kernel: every "
+        "tile "
+        "has a word in memory, which says that it has nothing yet, the sum of its tile, or the complete prefix up to "
+        "its "
         "end. A tile reads the words before its own backwards and stops at the first complete prefix; meanwhile it has "
         "published its own sum, so that no tile waits for a chain of all others. Flag and sum are in one 64-bit word, "
         "which is written at once and needs no fence. Tiles are numbered by an atomic counter in the order in which "
         "blocks start: a tile waits only for tiles that run already, and always comes to an end.",
-    .see =
-        "Compare each time with the copy of the same 8 bytes an element, which is the limit in the table. The first two "
-        "GPU variants move 16 bytes an element and can reach at most 50 %, the shuffles move 12 and can reach 67 %, and "
-        "only one pass can reach the copy. What each variant lacks to these shares is the cost of its barriers.",
+    .see = "Compare each time with the copy of the same 8 bytes an element, which is the limit in the table. The first "
+           "two "
+           "GPU variants move 16 bytes an element and can reach at most 50 %, the shuffles move 12 and can reach 67 %, "
+           "and "
+           "only one pass can reach the copy. What each variant lacks to these shares is the cost of its barriers.",
     .next =
         "Change ROWS in scan.cu from 4 to 1 and to 8: with 4 items a thread there are four times as many tiles to look "
         "back at, with 32 fewer threads fit on a multiprocessor. gpulab try scan lets you write the scan of a tile.",

@@ -65,7 +65,8 @@ static const gc_lab_variant variants[] = {
     {.name = "three kernels, one stream",
      .changed = "three kernels, each too small for the whole device, one after the other",
      .limit =
-         "Each kernel has a third as many blocks as there are multiprocessors, and they run one after the other: two thirds of the GPU have nothing to do.",
+         "Each kernel has a third as many blocks as there are multiprocessors, and they run one after the other: two "
+         "thirds of the GPU have nothing to do.",
      .where = LAB_GPU,
      .parameter = 1,
      .flags = LAB_HOST_CLOCK,
