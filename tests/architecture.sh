@@ -68,7 +68,7 @@ allow src/gpuconv/play "$L/*"
 allow src/gpuconv/measure gpuconv/play/take.h libtools/room/sine_sweep.h "$L/*"
 allow src/gpuconv/commands 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' emulator/emulator.h emulator/compile.h "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
-allow src/emulator gpulab/process.h "$L/core/*"
+allow src/emulator gpulab/code_items.h gpulab/process.h "$L/core/*"
 allow src/lv2
 allow src/lv2/window lv2/ports.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
