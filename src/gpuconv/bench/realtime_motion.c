@@ -26,7 +26,7 @@ static gpuconv_status make_path(gc_bench_motion *m, gpuconv_error *error) {
     for (int i = 0; i < 2 * m->sources; i++) {
         const int source = i % m->sources;
         const double speed = (source % 2 ? -1 : 1) * (20 + source % 91);
-        rows[3 * i] = 137.5 * source + (i < m->sources ? 0 : speed * seconds[1]);
+        rows[3 * i] = fmod(137.5 * source, 360) + (i < m->sources ? 0 : speed * seconds[1]);
         rows[3 * i + 1] = source % 121 - 40;
         rows[3 * i + 2] = 1.5;
     }
