@@ -61,12 +61,19 @@ gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
     m->blend = gc_calloc(moments, sizeof *m->blend);
     m->delay = gc_calloc(moments, receivers * (int64_t)sizeof *m->delay);
     m->turn = m->path->ambisonic ? gc_calloc(moments * m->channels, sizeof *m->turn) : NULL;
+    m->placed = gc_alloc(m->channels, 3 * (int64_t)sizeof *m->placed);
+    m->room = 2 * chunk; /* enough if all is fetched in time */
+    m->ready = gc_calloc(receivers, m->room * (int64_t)sizeof *m->ready);
     m->input = gc_calloc(m->channels, m->width * (int64_t)sizeof *m->input);
     m->scratch = gc_calloc(gc_pool_threads(m->pool), scratch_floats(m) * (int64_t)sizeof *m->scratch);
     m->sums = gc_calloc(m->hops * m->groups * receivers, m->floats * (int64_t)sizeof *m->sums);
     m->output = gc_calloc(receivers, (chunk + m->taps) * (int64_t)sizeof *m->output);
+    for (int64_t i = 0; i < 3 * m->channels && m->placed; i++)
+        atomic_init(&m->placed[i], (double)NAN);
     const bool ok = m->spectrum && m->energy && m->blend && m->delay && m->input && m->scratch && m->sums && m->output;
-    return ok && (m->turn || !m->path->ambisonic) ? GPUCONV_OK : gc_fail_memory(error, "the moving sources");
+    return ok && m->placed && m->ready && (m->turn || !m->path->ambisonic)
+               ? GPUCONV_OK
+               : gc_fail_memory(error, "the moving sources");
 }
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
@@ -85,9 +92,14 @@ static gc_rotation rotation_at(gpuconv_motion *m, double seconds) {
  * sound left, found by iteration. Returns the delay of the distance in frames. */
 static double find_place(const gpuconv_motion *m, double time, int channel, double at[3]) {
     enum { ITERATIONS = 8 };
-    double seconds = 0;
+    double seconds = 0, placed[3];
+    for (int k = 0; k < 3; k++)
+        placed[k] = atomic_load_explicit(&m->placed[3 * channel + k], memory_order_acquire);
     for (int i = 0; i < (m->config.doppler ? ITERATIONS : 1); i++) {
-        gc_path_at(m->path, fmax(0, time - seconds), channel, at);
+        if (isnan(placed[0]))
+            gc_path_at(m->path, fmax(0, time - seconds), channel, at);
+        else
+            gc_path_point(placed, at);
         seconds = sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) / speed_of_sound;
     }
     return m->config.doppler ? seconds * m->set->responses->rate : 0;
