@@ -98,5 +98,4 @@ void draw_head(cairo_t *cr, const window *w) {
                        (double)w->value[PITCH], (double)w->value[ROLL]);
         draw_text(cr, (rectangle){r.x + 8, r.y + 6, 220, 16}, 0, window_accent, label);
     }
-    draw_text(cr, (rectangle){r.x + 8, r.y + r.h - 22, r.w - 16, 16}, 0, window_faint, w->wave.message);
 }

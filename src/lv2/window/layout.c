@@ -43,7 +43,7 @@ static const button reverb_buttons[] = {{"bypass", ENABLED, true, 0, -1, RIGHT},
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 const panel window_panels[2] = {{reverb_knobs, COUNT(reverb_knobs), 6, reverb_buttons, COUNT(reverb_buttons)},
-                                {space_knobs, COUNT(space_knobs), 3, space_buttons, COUNT(space_buttons)}};
+                                {space_knobs, COUNT(space_knobs), 5, space_buttons, COUNT(space_buttons)}};
 
 rectangle window_search(const window *w) {
     (void)w;
@@ -56,8 +56,9 @@ rectangle window_list(const window *w) {
 }
 
 rectangle window_wave(const window *w) {
-    const int axis = w->form.is_space ? 0 : AXIS;
-    return (rectangle){LEFT, TOP, w->width - LEFT - EDGE, w->height - TOP - KNOB_ROWS - 2 * EDGE - axis};
+    if (w->form.is_space) /* beside the meters */
+        return (rectangle){LEFT, TOP, w->width - LEFT - 2 * EDGE - RIGHT, w->height - TOP - KNOB_ROW - 2 * EDGE};
+    return (rectangle){LEFT, TOP, w->width - LEFT - EDGE, w->height - TOP - KNOB_ROWS - 2 * EDGE - AXIS};
 }
 
 rectangle window_button(const window *w, int index) {
@@ -71,12 +72,14 @@ rectangle window_button(const window *w, int index) {
 rectangle window_knob(const window *w, int index) {
     const int columns = w->panel->columns, row = index / columns, column = index % columns;
     double width = floor((w->width - LEFT - RIGHT - 2 * EDGE) / (double)columns);
-    return (rectangle){LEFT + column * width, w->height - KNOB_ROWS - EDGE + row * KNOB_ROW, width, KNOB_ROW};
+    const int rows = (w->panel->knobs - 1) / columns + 1;
+    return (rectangle){LEFT + column * width, w->height - EDGE - (rows - row) * KNOB_ROW, width, KNOB_ROW};
 }
 
 rectangle window_meter(const window *w, int index) {
     double x = w->width - EDGE - RIGHT + index * 18 + (index >= 2 ? 12 : 0);
-    return (rectangle){x, w->height - KNOB_ROWS - EDGE, 14, KNOB_ROWS - 2 * BUTTON - 4 - 24};
+    const double top = w->form.is_space ? TOP : w->height - KNOB_ROWS - EDGE;
+    return (rectangle){x, top, 14, w->height - EDGE - 2 * BUTTON - 4 - 24 - top};
 }
 
 double knob_place(const knob *k, double value) {
