@@ -40,7 +40,7 @@ add_package(lab gpulab "kernels of CUDA courses, explained and measured"
     "The command gpulab, the sources of its kernels, and a record of an\nNVIDIA H200." education)
 if(TARGET gpuconv_lv2)
     add_package(plugin gpuconv-lv2 "convolution reverb as an LV2 plug-in"
-        "The plug-in: stereo, true stereo, and mono to stereo.")
+        "The plug-in: stereo, true stereo, mono to stereo, and sounds in space.")
 endif()
 if(TARGET gpuconv_sound OR TARGET gpuconv_pipewire OR TARGET gpuconv_osc OR TARGET gpuconv_midi)
     add_package(sound gpuconv-sound "gpuconv play, live and ir measure --play"
