@@ -175,6 +175,7 @@ static void the_sound_crosses_to_a_second_response(void **state) {
     assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
     end(h);
     h = begin("urn:gpuconv:stereo");
+    states = h->plugin->extension_data(LV2_STATE__interface);
     assert_int_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
     host_play(h, NULL);
     assert_string_equal(h->announced[1], host_stored_path[1]);

@@ -160,6 +160,7 @@ static void the_set_is_saved_and_restored(void **state) {
     assert_string_equal(host_stored_path[1], "");
     end(h);
     h = begin("urn:gpuconv:space-stereo");
+    states = h->plugin->extension_data(LV2_STATE__interface);
     assert_int_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
     host_play(h, NULL);
     assert_string_equal(h->announced[0], host_stored_path[0]);
