@@ -97,7 +97,7 @@ static void connect(LV2_Handle handle, uint32_t index, void *data) {
         const bool is_output =
             number == LATENCY || number == LATE_BLOCKS || (number >= PEAK_IN && number < REVERSE) || number >= YAW;
         if (is_output)
-            p->reported[number] = data;
+            p->parameter[number] = data;
         else
             p->parameter[number] = data;
     } else if (channel < p->form.inputs) {
@@ -122,11 +122,11 @@ static void run(LV2_Handle handle, uint32_t frames) {
     gc_lv2_follow_edits(p);
     gc_lv2_write_messages(p);
     gc_lv2_run_signal(p, frames);
-    if (p->reported[LATENCY])
-        *p->reported[LATENCY] = (float)gc_lv2_lead(p);
-    if (p->reported[LATE_BLOCKS])
-        *p->reported[LATE_BLOCKS] = (float)(gpuconv_realtime_late_blocks(atomic_load(&p->slot[0].realtime)) +
-                                            gpuconv_realtime_late_blocks(atomic_load(&p->slot[1].realtime)));
+    if (p->parameter[LATENCY])
+        *p->parameter[LATENCY] = (float)gc_lv2_lead(p);
+    if (p->parameter[LATE_BLOCKS])
+        *p->parameter[LATE_BLOCKS] = (float)(gpuconv_realtime_late_blocks(atomic_load(&p->slot[0].realtime)) +
+                                             gpuconv_realtime_late_blocks(atomic_load(&p->slot[1].realtime)));
 }
 
 static const void *extension(const char *uri) {

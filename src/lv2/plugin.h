@@ -97,9 +97,8 @@ typedef struct plugin {
     /* Ports */
     const LV2_Atom_Sequence *control;
     LV2_Atom_Sequence *notify;
-    const float *parameter[PORTS]; /* input control ports; NULL: not connected */
-    float *reported[PORTS];        /* output control ports; NULL: not connected */
-    const float *in[2];            /* equal for one input */
+    float *parameter[PORTS]; /* control ports, inputs and outputs; NULL: not connected */
+    const float *in[2];      /* equal for one input */
     float *out[OUTPUTS];
     /* Features of the host; NULL: not supported */
     LV2_URID_Map *map;

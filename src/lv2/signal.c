@@ -160,8 +160,8 @@ static void decay_peaks(plugin *p, int64_t frames) {
 
 static void report_peaks(const plugin *p) {
     for (int i = 0; i < 4; i++)
-        if (p->reported[PEAK_IN + i])
-            *p->reported[PEAK_IN + i] = fmaxf(level_least, 20 * log10f(fmaxf(p->peak[i], 1e-9F)));
+        if (p->parameter[PEAK_IN + i])
+            *p->parameter[PEAK_IN + i] = fmaxf(level_least, 20 * log10f(fmaxf(p->peak[i], 1e-9F)));
 }
 
 /* The gains of a block and how they move with each frame. */

@@ -87,8 +87,8 @@ static void move_sources(plugin *p, const space *s, const double *at) {
         gpuconv_motion_place(s->motion, c, direction);
     }
     for (int k = 0; k < 3; k++)
-        if (p->reported[YAW + k])
-            *p->reported[YAW + k] = (float)angle[k];
+        if (p->parameter[YAW + k])
+            *p->parameter[YAW + k] = (float)angle[k];
 }
 
 /* Returns the value of a port for an angle; 0 for NaN and without a port. */
