@@ -55,6 +55,7 @@ if(TARGET gpuconv_media)
         "The module of gpuconv that needs libavformat.")
 endif()
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "gpuconv-sound")
+set(CPACK_DEBIAN_PLUGIN_PACKAGE_SUGGESTS "gpuconv-sound")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "gnuplot-nox, gpuconv-media, gpuconv-mpi, gpuconv-lv2")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "${library} (= ${PROJECT_VERSION}), libsndfile1-dev, libsoxr-dev, libebur128-dev, libjansson-dev, libqhull-dev")

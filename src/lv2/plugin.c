@@ -33,11 +33,10 @@ static void map_uris(plugin *p) {
 
 static void cleanup(LV2_Handle handle) {
     plugin *p = handle;
-    gpuconv_error error;
     for (int s = 0; s < SLOTS; s++)
         gpuconv_realtime_free(atomic_load(&p->slot[s].realtime));
     gc_lv2_free_space(p);
-    (void)gc_lv2_track_head(p, 0, &error);
+    (void)gc_lv2_track_head(p, 0, NULL);
     pthread_mutex_destroy(&p->loading);
     pthread_mutex_destroy(&p->path_lock);
     free(p->line.samples);
@@ -94,12 +93,7 @@ static void connect(LV2_Handle handle, uint32_t index, void *data) {
     } else if (number == NOTIFY) {
         p->notify = data;
     } else if (number < PORTS) {
-        const bool is_output =
-            number == LATENCY || number == LATE_BLOCKS || (number >= PEAK_IN && number < REVERSE) || number >= YAW;
-        if (is_output)
-            p->parameter[number] = data;
-        else
-            p->parameter[number] = data;
+        p->parameter[number] = data;
     } else if (channel < p->form.inputs) {
         p->in[channel] = data;
         if (p->form.inputs == 1)

@@ -137,13 +137,10 @@ static bool run_slot(plugin *p, int s, int64_t n, float *const *in, float *const
 
 /* Convolves n frames with both responses. */
 static void convolve(plugin *p, int64_t n, float *const *in, float *const *out) {
-    for (int s = 0; s < SLOTS; s++)
-        if (!run_slot(p, s, n, in + 2 * s, out + 2 * s))
-            for (int c = 0; c < OUTPUTS; c++)
-                memset(out[2 * s + c], 0, (size_t)n * sizeof **out);
+    const bool first = run_slot(p, 0, n, in, out), second = run_slot(p, 1, n, in + 2, out + OUTPUTS);
     for (int64_t i = 0; i < n; i++)
         for (int c = 0; c < OUTPUTS; c++)
-            out[c][i] += out[OUTPUTS + c][i];
+            out[c][i] = (first ? out[c][i] : 0) + (second ? out[OUTPUTS + c][i] : 0);
 }
 
 static void update_peak(float *peak, const float *samples, int64_t n) {

@@ -276,12 +276,10 @@ static void draw_title(cairo_t *cr, const window *w) {
         format_seconds(length, sizeof length, "", w->wave.seconds);
         (void)snprintf(about, sizeof about, "%d channel%s, %.0f Hz, %s", w->wave.total, w->wave.total == 1 ? "" : "s",
                        w->wave.rate, length);
-        cairo_text_extents(cr, about, &e);
-    }
-    if (w->wave.directions) {
+    } else if (w->wave.directions) {
         (void)snprintf(about, sizeof about, "%d directions, %.0f Hz", w->wave.total, w->wave.rate);
-        cairo_text_extents(cr, about, &e);
     }
+    cairo_text_extents(cr, about, &e);
     double room = b.x - r.x - gap;
     double name = draw_text(cr, (rectangle){r.x, 12, room - (*about ? e.x_advance + gap : 0), 22}, 0, window_text,
                             last_name(w->path[w->slot]));
