@@ -78,7 +78,7 @@ gpuconv_status gc_lv2_track_head(plugin *p, int osc_port, gpuconv_error *error) 
     pthread_mutex_lock(&opening);
     if (osc_port)
         status = share(osc_port, &number, error);
-    const int old = atomic_exchange(&p->space.tracker, status ? -1 : number);
+    const int old = status ? -1 : atomic_exchange(&p->space.tracker, number);
     if (old >= 0 && --trackers[old].users == 0) {
         atomic_store(&trackers[old].quit, true);
         pthread_join(trackers[old].thread, NULL);

@@ -239,6 +239,17 @@ static void heads_of_all_instances_follow_one_port(void **state) {
         }
     assert_true(h[0]->number[YAW] == 90 && h[1]->number[PITCH] == 10 && h[1]->number[ROLL] == -5);
     const float turned = ears_apart(h[1]);
+    h[1]->number[OSC_PORT] = 1024; /* taken: the tracker stays, and the window says why */
+    int taken = socket(AF_INET, SOCK_DGRAM, 0);
+    const struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(1024), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    CHECK(taken >= 0, "no socket");
+    (void)bind(taken, (const struct sockaddr *)&at, sizeof at); /* or another program has it */
+    host_play(h[1], NULL);
+    host_play(h[1], NULL);
+    CHECK(strstr(h[1]->error, "UDP port 1024"), "the reason is '%s'", h[1]->error);
+    assert_true(h[1]->number[YAW] == 90);
+    close(taken);
     h[1]->number[TRACKED] = 0;
     host_play(h[1], NULL);
     host_play(h[1], NULL);

@@ -580,6 +580,8 @@ static void sources_are_dragged_around_the_head(void **state) {
         type(&f, "45");
         key(&f, XK_Return, 0);
         assert_true(written.value[SPREAD] == 45);
+        key(&f, XK_Home, 0);
+        assert_true(written.value[SPREAD] == (k ? 0 : 60));
         end(&f);
     }
     for (int i = 1; i < COUNT(mapped); i++)

@@ -82,6 +82,11 @@ rectangle window_meter(const window *w, int index) {
     return (rectangle){x, top, 14, w->height - EDGE - 2 * BUTTON - 4 - 24 - top};
 }
 
+double window_normal(const window *w, int index) {
+    const knob *k = &w->panel->knob[index];
+    return k->port == SPREAD && w->form.inputs == 1 ? 0 : k->normal; /* one channel has no width of its own */
+}
+
 double knob_place(const knob *k, double value) {
     double place =
         k->logarithmic ? log(value / k->least) / log(k->most / k->least) : (value - k->least) / (k->most - k->least);

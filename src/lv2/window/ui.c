@@ -116,7 +116,7 @@ static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *
     (void)snprintf(w->bundle, sizeof w->bundle, "%s", bundle);
     w->value[ENABLED] = w->value[STRETCH] = 1;
     for (int i = 0; i < w->panel->knobs; i++)
-        w->value[w->panel->knob[i].port] = (float)w->panel->knob[i].normal;
+        w->value[w->panel->knob[i].port] = (float)window_normal(w, i);
     for (int i = 0; i < 4; i++)
         w->value[PEAK_IN + i] = -90;
     if (!window_open(w, parent)) {

@@ -123,12 +123,12 @@ void window_choose_row(window *w, int row) {
         window_choose_path(w, path);
 }
 
-/* Shows the response of the slot: its folder, unless recent files are listed, and its envelope. */
-static void show_slot(window *w) {
+/* Shows the response of the slot: its envelope, and its folder, unless recent files are listed. */
+static void show_slot(window *w, bool with_folder) {
     char folder_path[WINDOW_PATH_MOST], own[PATH_MAX];
     const char *path = w->path[w->slot];
     (void)snprintf(folder_path, sizeof folder_path, "%s", path);
-    if (!w->folder.is_recent && cut_name(folder_path)) {
+    if (with_folder && !w->folder.is_recent && cut_name(folder_path)) {
         if (realpath(w->bundle, own) && strcmp(own, folder_path) == 0 && !folder_recall(&w->folder, folder_path))
             (void)snprintf(folder_path, sizeof folder_path, "%s", own);
         if (strcmp(folder_path, w->folder.path) != 0)
@@ -145,11 +145,10 @@ static void show_slot(window *w) {
 void window_show_path(window *w, int slot, const char *path) {
     char resolved[PATH_MAX];
     const char *full = realpath(path, resolved) ? resolved : path;
-    if (strcmp(full, w->path[slot]) == 0) /* the same one leaves the folder that the user is looking at */
-        return;
+    const bool is_new = strcmp(full, w->path[slot]) != 0; /* the same one leaves the folder that is looked at */
     (void)snprintf(w->path[slot], sizeof w->path[slot], "%s", full);
     if (slot == w->slot)
-        show_slot(w);
+        show_slot(w, is_new);
 }
 
 void window_show_error(window *w, const char *error) {
@@ -245,10 +244,10 @@ static void press_button(window *w, int index) {
         window_change(w, number, w->value[number] > 0 ? 0 : 1);
     } else if (index == SECOND) {
         w->slot = !w->slot;
-        show_slot(w);
+        show_slot(w, true);
     } else if (w->folder.is_recent) {
         w->folder.is_recent = false;
-        show_slot(w);
+        show_slot(w, true);
     } else {
         *w->search = '\0';
         (void)folder_read_recent(&w->folder); /* what fitted into memory is shown */
@@ -259,7 +258,7 @@ static void press_button(window *w, int index) {
 /* Sets a knob or a handle to its default. */
 static void reset(window *w, part which) {
     if (window_is_knob(which))
-        window_change(w, w->panel->knob[which - PART_KNOB].port, w->panel->knob[which - PART_KNOB].normal);
+        window_change(w, w->panel->knob[which - PART_KNOB].port, window_normal(w, which - PART_KNOB));
     else if (which == PART_SOURCE) {
         window_change(w, AZIMUTH, 0);
         window_change(w, ELEVATION, 0);

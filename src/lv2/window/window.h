@@ -215,6 +215,9 @@ typedef struct bounds {
 bounds window_bounds(const window *w);
 double window_time_to_x(const window *w, double seconds);
 
+/* The default of a knob. */
+double window_normal(const window *w, int index);
+
 /* A knob's place from 0 to 1, and its value there. */
 double knob_place(const knob *k, double value);
 double knob_value(const knob *k, double place);
