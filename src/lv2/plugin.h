@@ -150,8 +150,8 @@ typedef struct load {
     uint32_t number;     /* receives that of this load, with a path */
 } load;
 
-/* Loads a response and exchanges it for that of its slot; edits the other one if that was edited in another way. Not
- * for the audio thread: it reads files and blocks. @return whether that was done; if not, `error` has the reason */
+/* Loads a response and exchanges it for that of its slot, or edits those that were edited in another way. Not for the
+ * audio thread: it reads files and blocks. @return whether that was done; if not, `error` has the reason */
 bool gc_lv2_load(plugin *p, load *l, gpuconv_error *error);
 
 /* Asks the worker to load a response; called on the audio thread. An empty or too long path is ignored.

@@ -180,20 +180,16 @@ static gpuconv_status exchange(plugin *p, slot *s, const char *path, const edits
     return status;
 }
 
-/* Loads the response or the set of a slot, and notes its path if that is another one. Returns the same errors. */
+/* Loads the response or the set at a path into a slot, or, without a path, edits it. Returns the same errors. */
 static gpuconv_status load_slot(plugin *p, slot *s, const char *path, const edits *wanted, gpuconv_error *error) {
-    const bool is_new = path != s->path;
-    gpuconv_status status = GPUCONV_OK;
-    if (p->form.is_space && is_new)
-        status = gc_lv2_load_space(p, path, error);
-    if (p->form.is_space && !status && wanted->osc_port != s->loaded.osc_port)
-        status = gc_lv2_track_head(p, wanted->osc_port, error);
-    if (!p->form.is_space)
-        status = exchange(p, s, path, wanted, error);
+    const gpuconv_status status = !p->form.is_space ? exchange(p, s, path ? path : s->path, wanted, error)
+                                  : path            ? gc_lv2_load_space(p, path, error)
+                                                    : gc_lv2_track_head(p, wanted->osc_port, error);
     if (status)
         return status;
-    s->loaded = *wanted;
-    if (is_new) {
+    if (!p->form.is_space || !path)
+        s->loaded = *wanted;
+    if (path) {
         pthread_mutex_lock(&p->path_lock);
         (void)snprintf(s->path, sizeof s->path, "%s", path);
         pthread_mutex_unlock(&p->path_lock);
@@ -205,16 +201,13 @@ bool gc_lv2_load(plugin *p, load *l, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     pthread_mutex_lock(&p->loading);
     const edits wanted = l->wanted ? *l->wanted : p->slot[0].loaded;
-    slot *named = &p->slot[l->slot];
-    if (l->path)
-        status = load_slot(p, named, l->path, &wanted, error);
-    if (l->path && !status)
-        l->number = atomic_fetch_add(&named->load_count, 1) + 1;
-    for (int i = 0; i < SLOTS && !status; i++) { /* only loads write the paths */
-        slot *s = &p->slot[i];
-        if (*s->path && !is_same(&s->loaded, &wanted))
-            status = load_slot(p, s, s->path, &wanted, error);
+    if (l->path) {
+        status = load_slot(p, &p->slot[l->slot], l->path, &wanted, error);
+        l->number = status ? 0 : atomic_fetch_add(&p->slot[l->slot].load_count, 1) + 1;
     }
+    for (int i = 0; i < SLOTS && !l->path && !status; i++) /* only loads write the paths */
+        if (*p->slot[i].path && !is_same(&p->slot[i].loaded, &wanted))
+            status = load_slot(p, &p->slot[i], NULL, &wanted, error);
     pthread_mutex_unlock(&p->loading);
     return !status;
 }
@@ -297,6 +290,8 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
         p->loads = false;
     if (m.kind == EDIT || !m.failed)
         p->requested = m.wanted; /* replies come in the order of the loads: the response that sounds was edited so */
+    if (m.kind == LOAD && !m.failed)
+        p->requested.stretch = 0; /* equals that of no port: the other response is edited in the same way */
     if (m.failed || *p->error) {
         const uint32_t length = !m.failed ? 0 : m.length < ERROR_MOST ? m.length : ERROR_MOST - 1;
         memcpy(p->error, m.text, length);

@@ -203,6 +203,9 @@ static void a_response_that_is_not_heard_rests_without_an_old_tail(void **state)
     h->number[CROSSFADE] = 100;
     CHECK(host_peak(h, 2400 / BLOCK - 2) < 1e-6f, "an old tail: %g", (double)host_peak(h, 1));
     CHECK(host_peak(h, 60) > 0.4f, "no echo again");
+    h->number[LENGTH] = 0.02f; /* edits both */
+    (void)host_peak(h, 400);
+    CHECK(host_peak(h, 20) < 1e-3f, "the second response is not edited: %g", (double)host_peak(h, 20));
     end(h);
 }
 
