@@ -71,8 +71,7 @@ static void fetch(gpuconv_motion *m, gc_motion_live *l) {
 }
 
 /* Renders what the callback has written, up to the end of an interval. Returns the number of frames; -1 after a
- * failure.
- */
+ * failure. */
 static int64_t render(gpuconv_motion *m, gc_motion_live *l) {
     const int64_t frames = feed(m, l);
     if (frames < 0)
