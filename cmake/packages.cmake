@@ -40,7 +40,7 @@ add_package(lab gpulab "kernels of CUDA courses, explained and measured"
     "The command gpulab, the sources of its kernels, and a record of an\nNVIDIA H200." education)
 if(TARGET gpuconv_lv2)
     add_package(plugin gpuconv-lv2 "convolution reverb as an LV2 plug-in"
-        "The plug-in: stereo, true stereo, and mono to stereo.")
+        "The plug-in: stereo, true stereo, mono to stereo, and sounds in space.")
 endif()
 if(TARGET gpuconv_sound OR TARGET gpuconv_pipewire OR TARGET gpuconv_osc OR TARGET gpuconv_midi)
     add_package(sound gpuconv-sound "gpuconv play, live and ir measure --play"
@@ -55,6 +55,7 @@ if(TARGET gpuconv_media)
         "The module of gpuconv that needs libavformat.")
 endif()
 set(CPACK_DEBIAN_COMMAND_PACKAGE_RECOMMENDS "gpuconv-sound")
+set(CPACK_DEBIAN_PLUGIN_PACKAGE_SUGGESTS "gpuconv-sound")
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SUGGESTS "gnuplot-nox, gpuconv-media, gpuconv-mpi, gpuconv-lv2")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "${library} (= ${PROJECT_VERSION}), libsndfile1-dev, libsoxr-dev, libebur128-dev, libjansson-dev, libqhull-dev")

@@ -811,7 +811,9 @@ GPUCONV_API gpuconv_status gpuconv_motion_fetch(gpuconv_motion *motion, float *c
  * the same frames, later by gpuconv_motion_latency. That is two intervals or the longest block if it is longer, one
  * block, and what lies before time zero in the set.
  * @param motion      moving sources that were not fed
- * @param block       frames of the longest block of gpuconv_motion_process, 1..1048576
+ * @param block       frames of the longest block of gpuconv_motion_process, 1..1048576; 0: no thread is started.
+ *                    gpuconv_motion_process then renders itself, in blocks of any length, for a few sources: later by
+ * one interval and what lies before time zero. Give the configuration one thread, or it locks
  * @param[out] error  the reason of a failure; may be NULL
  * @return ARGUMENT (block), STATE (started or fed before), MEMORY, CANCELLED
  */
@@ -837,6 +839,13 @@ GPUCONV_API void gpuconv_motion_seek(gpuconv_motion *motion, int64_t frame);
  * @param motion  moving sources
  * @param angles  yaw, pitch and roll in degrees, finite: to the left, up, to the right */
 GPUCONV_API void gpuconv_motion_turn(gpuconv_motion *motion, const double angles[3]);
+
+/** Places a channel from the next interval on, instead of its path: as a control says. Does not wait, lock or allocate;
+ * any thread may call it.
+ * @param motion     moving sources; those of ambisonics stay
+ * @param channel    0.. ; another one is ignored
+ * @param direction  azimuth, elevation and distance in the ranges of gpuconv_path_new */
+GPUCONV_API void gpuconv_motion_place(gpuconv_motion *motion, int channel, const double direction[3]);
 
 GPUCONV_API int64_t gpuconv_motion_latency(const gpuconv_motion *motion); /**< frames; 0 if they were not started */
 GPUCONV_API int64_t gpuconv_motion_late(const gpuconv_motion *motion);    /**< frames that were not rendered in time */

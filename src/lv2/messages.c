@@ -45,11 +45,13 @@ static void read_set(plugin *p, atom_cursor object) {
         else if (item->key == p->uri.value)
             value = atom;
     }
-    if (!property || property->type != p->uri.urid || property->size < sizeof(LV2_URID) ||
-        *(const LV2_URID *)(property + 1) != p->uri.response || !value || value->type != p->uri.path)
+    if (!property || property->type != p->uri.urid || property->size < sizeof(LV2_URID) || !value ||
+        value->type != p->uri.path)
         return;
     const char *path = (const char *)(value + 1);
-    gc_lv2_schedule_load(p, path, strnlen(path, value->size));
+    for (int s = 0; s < (p->form.is_space ? 1 : SLOTS); s++)
+        if (*(const LV2_URID *)(property + 1) == p->uri.response[s])
+            gc_lv2_schedule_load(p, s, path, strnlen(path, value->size));
 }
 
 void gc_lv2_read_messages(plugin *p) {
@@ -82,6 +84,15 @@ static bool write_property(plugin *p, LV2_URID property, LV2_URID type, const ch
     return good;
 }
 
+/* Writes the responses and the error. @return whether they fitted into the buffer */
+static bool write_properties(plugin *p) {
+    bool good = true;
+    for (int s = 0; s < SLOTS; s++)
+        if (*p->slot[s].announced_path)
+            good = good && write_property(p, p->uri.response[s], p->uri.path, p->slot[s].announced_path);
+    return good && write_property(p, p->uri.error, p->uri.string, p->error);
+}
+
 void gc_lv2_write_messages(plugin *p) {
     if (!p->notify || !p->map)
         return;
@@ -94,8 +105,7 @@ void gc_lv2_write_messages(plugin *p) {
             p->notify->atom.size = 0;
             return;
         }
-        if (attempts == 1 || (write_property(p, p->uri.response, p->uri.path, p->announced_path) &&
-                              write_property(p, p->uri.error, p->uri.string, p->error)))
+        if (attempts == 1 || write_properties(p))
             break;
     }
     p->forge.stack = NULL; /* discards the frames of a message that did not fit */

@@ -1,4 +1,5 @@
-/* The convolver as an LV2 plug-in with one or two input channels and two output channels: instances and ports.
+/* The convolver as an LV2 plug-in with one or two input channels and two output channels, in forms for reverb and for
+ * sounds in space: instances and ports.
  *
  * The response is a patch property, the path of a file. Hosts set it by a message to the control port, which is passed
  * to the worker: the worker reads and prepares the file and crossfades to the new response. Until the host sets a
@@ -23,7 +24,7 @@ static void map_uris(plugin *p) {
                     .get = m->map(m->handle, LV2_PATCH__Get),
                     .property = m->map(m->handle, LV2_PATCH__property),
                     .value = m->map(m->handle, LV2_PATCH__value),
-                    .response = m->map(m->handle, RESPONSE_URI),
+                    .response = {m->map(m->handle, RESPONSE_URI), m->map(m->handle, SECOND_URI)},
                     .error = m->map(m->handle, ERROR_URI),
                     .string = m->map(m->handle, LV2_ATOM__String),
                     .urid = m->map(m->handle, LV2_ATOM__URID)};
@@ -32,7 +33,10 @@ static void map_uris(plugin *p) {
 
 static void cleanup(LV2_Handle handle) {
     plugin *p = handle;
-    gpuconv_realtime_free(p->realtime);
+    for (int s = 0; s < SLOTS; s++)
+        gpuconv_realtime_free(atomic_load(&p->slot[s].realtime));
+    gc_lv2_free_space(p);
+    (void)gc_lv2_track_head(p, 0, NULL);
     pthread_mutex_destroy(&p->loading);
     pthread_mutex_destroy(&p->path_lock);
     free(p->line.samples);
@@ -43,9 +47,10 @@ static LV2_Handle instantiate(const LV2_Descriptor *descriptor, double rate, con
                               const LV2_Feature *const *features) {
     gpuconv_error error = {GPUCONV_OK, ""};
     char path[PATH_MOST];
-    uint32_t number;
     const edits plain = {.stretch = 1};
-    int length = snprintf(path, sizeof path, "%sdefault.flac", bundle);
+    const lv2_form form = gc_lv2_form(descriptor->URI);
+    int length = snprintf(path, sizeof path, "%sdefault.%s", bundle, form.is_space ? "sofa" : "flac");
+    load first = {.path = path, .wanted = &plain};
     if (!(rate >= 1000 && rate <= 1e6) || length < 0 || length >= PATH_MOST)
         return NULL;
     plugin *p = calloc(1, sizeof *p);
@@ -54,7 +59,8 @@ static LV2_Handle instantiate(const LV2_Descriptor *descriptor, double rate, con
     pthread_mutex_init(&p->loading, NULL);
     pthread_mutex_init(&p->path_lock, NULL);
     p->rate = rate;
-    p->inputs = strstr(descriptor->URI, "mono") ? 1 : 2;
+    p->form = form;
+    atomic_store(&p->space.tracker, -1);
     for (; features && *features; features++) {
         if (strcmp((*features)->URI, LV2_URID__map) == 0)
             p->map = (*features)->data;
@@ -67,42 +73,40 @@ static LV2_Handle instantiate(const LV2_Descriptor *descriptor, double rate, con
     map_uris(p);
     p->line.capacity = (int64_t)(predelay_most * rate) + CHUNK;
     p->line.fade_frames = (int64_t)(0.02 * rate);
-    p->line.samples = calloc((size_t)(p->line.capacity * p->inputs), sizeof *p->line.samples);
-    if (!p->line.samples || !gc_lv2_load(p, path, &plain, &number, &error)) {
+    p->line.samples = calloc((size_t)(p->line.capacity * p->form.inputs), sizeof *p->line.samples);
+    if (!p->line.samples || !gc_lv2_load(p, &first, &error)) {
         gc_lv2_log_error(p, p->line.samples ? error.message : "out of memory");
         cleanup(p);
         return NULL;
     }
     p->requested = plain;
-    (void)snprintf(p->announced_path, sizeof p->announced_path, "%s", path);
+    (void)snprintf(p->slot[0].announced_path, sizeof p->slot[0].announced_path, "%s", path);
     return p;
 }
 
 static void connect(LV2_Handle handle, uint32_t index, void *data) {
     plugin *p = handle;
-    const uint32_t inputs = (uint32_t)p->inputs, audio = inputs + OUTPUTS;
-    if (index == CONTROL) {
+    uint32_t channel;
+    const port number = gc_lv2_port_at(p->form, index, &channel);
+    if (number == CONTROL) {
         p->control = data;
-    } else if (index == NOTIFY) {
+    } else if (number == NOTIFY) {
         p->notify = data;
-    } else if (index >= AUDIO && index < AUDIO + inputs) {
-        p->in[index - AUDIO] = data;
-        if (inputs == 1)
+    } else if (number < PORTS) {
+        p->parameter[number] = data;
+    } else if (channel < p->form.inputs) {
+        p->in[channel] = data;
+        if (p->form.inputs == 1)
             p->in[1] = data;
-    } else if (index >= AUDIO && index < AUDIO + audio) {
-        p->out[index - AUDIO - inputs] = data;
-    } else {
-        uint32_t number = index < AUDIO ? index : index - audio;
-        if (number == LATENCY || number == LATE_BLOCKS || (number >= PEAK_IN && number < REVERSE))
-            p->reported[number] = data;
-        else if (number < PORTS)
-            p->parameter[number] = data;
+    } else if (channel < p->form.inputs + OUTPUTS) {
+        p->out[channel - p->form.inputs] = data;
     }
 }
 
 static void activate(LV2_Handle handle) {
     plugin *p = handle;
-    gpuconv_realtime_reset(p->realtime);
+    for (int s = 0; s < SLOTS; s++)
+        gpuconv_realtime_reset(atomic_load(&p->slot[s].realtime));
     gc_lv2_clear_signal(p);
 }
 
@@ -111,12 +115,12 @@ static void run(LV2_Handle handle, uint32_t frames) {
     gc_lv2_read_messages(p);
     gc_lv2_follow_edits(p);
     gc_lv2_write_messages(p);
-    gpuconv_realtime_set_freewheel(p->realtime, p->parameter[FREEWHEEL] && *p->parameter[FREEWHEEL] > 0);
     gc_lv2_run_signal(p, frames);
-    if (p->reported[LATENCY])
-        *p->reported[LATENCY] = (float)atomic_load(&p->lead);
-    if (p->reported[LATE_BLOCKS])
-        *p->reported[LATE_BLOCKS] = (float)gpuconv_realtime_late_blocks(p->realtime);
+    if (p->parameter[LATENCY])
+        *p->parameter[LATENCY] = (float)gc_lv2_lead(p);
+    if (p->parameter[LATE_BLOCKS])
+        *p->parameter[LATE_BLOCKS] = (float)(gpuconv_realtime_late_blocks(atomic_load(&p->slot[0].realtime)) +
+                                             gpuconv_realtime_late_blocks(atomic_load(&p->slot[1].realtime)));
 }
 
 static const void *extension(const char *uri) {
@@ -129,6 +133,8 @@ LV2_SYMBOL_EXPORT const LV2_Descriptor *lv2_descriptor(uint32_t index) {
     static const LV2_Descriptor descriptors[] = {
         {PLUGIN_URI "stereo", instantiate, connect, activate, run, NULL, cleanup, extension},
         {PLUGIN_URI "mono", instantiate, connect, activate, run, NULL, cleanup, extension},
+        {PLUGIN_URI "space-stereo", instantiate, connect, activate, run, NULL, cleanup, extension},
+        {PLUGIN_URI "space-mono", instantiate, connect, activate, run, NULL, cleanup, extension},
     };
     return index < sizeof descriptors / sizeof *descriptors ? &descriptors[index] : NULL;
 }

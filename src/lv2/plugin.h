@@ -1,11 +1,14 @@
-/* The LV2 plug-in's instance, and the interfaces of its parts: signal path (signal.c), worker (worker.c),
- * messages on the audio thread (messages.c) and saved state (state.c).
+/* The LV2 plug-in's instance, and the interfaces of its parts: signal path (signal.c, wet.c,
+ * space.c), worker (worker.c), head trackers (head.c), messages on the audio thread (messages.c) and saved state
+ * (state.c).
  *
  * Threads: work, save and restore may run at the same time. `loading` is held while a response is loaded, so that the
  * response that sounds, the saved path and the announced path are those of the last load. `path_lock` is held only
  * while `path` is copied, so that save never waits for a file. The audio thread takes neither lock: it receives a path
- * with the worker's response message. Loads of a file are numbered; a
- * message about a replaced response is dropped. */
+ * with the worker's response message. Loads of a file are numbered; a message about a replaced response is dropped.
+ *
+ * A reverb has two responses, each with its convolver, and crosses between them. A spatial form has one SOFA set in
+ * place of the first response (space.c), and a head tracker (head.c). */
 #ifndef GPUCONV_LV2_PLUGIN_H
 #define GPUCONV_LV2_PLUGIN_H
 
@@ -21,7 +24,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096, ERROR_MOST = 512 };
+enum { CHUNK = 256, OUTPUTS = 2, SLOTS = 2, PATH_MOST = 4096, ERROR_MOST = 512 };
 
 /* How the response is edited, as the ports give it. Never NaN, so that two of them can be compared. */
 typedef struct edits {
@@ -30,10 +33,11 @@ typedef struct edits {
     float trim;                /* dB relative to the peak; 0: nothing is cut off */
     float attack;              /* milliseconds of the fade-in */
     int reverse, autogain;     /* no bool: a host passes them through, which may change any bit */
+    int osc_port;              /* of the spatial forms: where a head tracker is listened to; 0: nowhere */
 } edits;
 
 typedef struct uris {
-    LV2_URID path, string, set, get, property, value, response, error, urid;
+    LV2_URID path, string, set, get, property, value, response[SLOTS], error, urid;
 } uris;
 
 /* A delayed output of the delay line. A change of the delay is crossfaded. */
@@ -43,15 +47,41 @@ typedef struct delay_tap {
     int64_t fade_left;      /* frames */
 } delay_tap;
 
-/* A ring of samples for each input, with two taps: the predelay, and the dry signal, which is delayed by the latency.
- */
+/* A ring of samples for each input, with taps for the predelay of each response, and the dry signal. The response with
+ * the larger lead determines the latency, by which the others are delayed. */
 typedef struct delay_line {
     float *samples;      /* inputs x capacity */
     int64_t capacity;    /* frames */
     int64_t position;    /* where the next frame is written */
     int64_t fade_frames; /* of a crossfade */
-    delay_tap predelay, dry;
+    delay_tap predelay[SLOTS], dry;
 } delay_line;
+
+/* A response of the plug-in. */
+typedef struct slot {
+    _Atomic(gpuconv_realtime *) realtime; /* NULL: no response, or a spatial form */
+    _Atomic double lead;                  /* frames of the response before its time zero */
+    _Atomic int64_t frames;               /* of the longest one so far */
+    char path[PATH_MOST];                 /* of the response that was loaded last; "": none */
+    edits loaded;                         /* those that it was loaded with; protected by `loading` */
+    _Atomic uint32_t load_count;          /* number of the last load of another file */
+    /* The audio thread's own */
+    char announced_path[PATH_MOST]; /* sent to the host */
+    float part;                     /* current gain, which moves to that of the crossfade; -1: none yet */
+    int64_t quiet;                  /* frames of silence that were fed since the gain is 0 */
+} slot;
+
+/* A SOFA set with its sources (space.c). */
+typedef struct space space;
+
+typedef struct space_exchange {
+    _Atomic(space *) next, retired; /* loaded, and no longer used; NULL: none */
+    _Atomic int tracker;            /* number of the head tracker; -1: none */
+    /* The audio thread's own */
+    space *current, *previous;
+    int64_t fade_left; /* frames of the crossfade from `previous` */
+    double at[3];      /* azimuth, elevation, width: move to those of the ports; NaN: none yet */
+} space_exchange;
 
 /* A filter of second order of the wet signal, which a change of its frequency does not disturb. It is crossfaded with
  * its input while it is turned on or off. */
@@ -62,14 +92,13 @@ typedef struct cut {
 } cut;
 
 typedef struct plugin {
-    int inputs;
+    lv2_form form;
     double rate;
     /* Ports */
     const LV2_Atom_Sequence *control;
     LV2_Atom_Sequence *notify;
-    const float *parameter[PORTS]; /* input control ports; NULL: not connected */
-    float *reported[PORTS];        /* output control ports; NULL: not connected */
-    const float *in[2];            /* equal for one input */
+    float *parameter[PORTS]; /* control ports, inputs and outputs; NULL: not connected */
+    const float *in[2];      /* equal for one input */
     float *out[OUTPUTS];
     /* Features of the host; NULL: not supported */
     LV2_URID_Map *map;
@@ -79,28 +108,24 @@ typedef struct plugin {
     _Atomic int unlogged;     /* errors that were counted */
     uris uri;
     /* The response */
-    gpuconv_realtime *realtime;
-    _Atomic bool started;        /* a block was processed since activate: an exchange is crossfaded */
-    _Atomic double lead;         /* frames of the response before its time zero */
-    pthread_mutex_t loading;     /* serialises loads; never taken by the audio thread */
-    pthread_mutex_t path_lock;   /* protects `path`; never taken by the audio thread */
-    char path[PATH_MOST];        /* of the response that was loaded last */
-    edits loaded;                /* those that it was loaded with; protected by `loading` */
-    _Atomic uint32_t load_count; /* number of the last load of another file */
+    slot slot[SLOTS];
+    space_exchange space;
+    _Atomic bool started;      /* a block was processed since activate: an exchange is crossfaded */
+    pthread_mutex_t loading;   /* serialises loads; never taken by the audio thread */
+    pthread_mutex_t path_lock; /* protects the paths of the slots; never taken by the audio thread */
     /* The audio thread's own */
     LV2_Atom_Forge forge;
-    char announced_path[PATH_MOST]; /* sent to the host */
-    char error[ERROR_MOST];         /* why the last load failed, sent to the host; "": it did not */
-    bool announce;                  /* the host asked for the response, or it or the error has changed */
-    edits requested;                /* made, or asked for, last */
-    bool loads;                     /* the worker has a request and has not replied */
-    float wet, dry;                 /* current gains, which are ramped within a block; -1: none yet */
-    float active;                   /* ramped from 0, bypassed, to 1; -1: none yet */
-    float width;                    /* current gain of the side signal, which is ramped; -1: none yet */
+    char error[ERROR_MOST]; /* why the last load failed, sent to the host; "": it did not */
+    bool announce;          /* the host asked for the response, or it or the error has changed */
+    edits requested;        /* made, or asked for, last */
+    bool loads;             /* the worker has a request and has not replied */
+    float wet, dry;         /* current gains, which are ramped within a block; -1: none yet */
+    float active;           /* ramped from 0, bypassed, to 1; -1: none yet */
+    float width;            /* current gain of the side signal, which is ramped; -1: none yet */
     cut low_cut, high_cut;
     float peak[4]; /* meters, linear: left and right in, left and right out */
     delay_line line;
-    float block[6][CHUNK];
+    float block[10][CHUNK]; /* two inputs of each response, the dry signal, two outputs of each response */
 } plugin;
 
 /* Returns the value of a port limited to least..most; `least` without a port and for NaN. */
@@ -117,16 +142,21 @@ void gc_lv2_shape_wet(plugin *p, float *const *convolved, int64_t n);
  * the next line has the count. */
 void gc_lv2_log_error(plugin *p, const char *text);
 
-/* Loads a response and exchanges it for the current one. Not for the audio thread: it reads files and blocks.
- * @param path   shorter than PATH_MOST; NULL: that of the current response
- * @param wanted how it is edited; NULL: as the current response
- * @param number receives the number of this load; unchanged if `path` is NULL
- * @return whether the response was loaded; if not, `error` has the reason */
-bool gc_lv2_load(plugin *p, const char *path, const edits *wanted, uint32_t *number, gpuconv_error *error);
+/* What is loaded. */
+typedef struct load {
+    int slot;            /* of the path */
+    const char *path;    /* shorter than PATH_MOST; NULL: the current responses are edited */
+    const edits *wanted; /* how they are edited; NULL: as now */
+    uint32_t number;     /* receives that of this load, with a path */
+} load;
+
+/* Loads a response and exchanges it for that of its slot, or edits those that were edited in another way. Not for the
+ * audio thread: it reads files and blocks. @return whether that was done; if not, `error` has the reason */
+bool gc_lv2_load(plugin *p, load *l, gpuconv_error *error);
 
 /* Asks the worker to load a response; called on the audio thread. An empty or too long path is ignored.
  * @param length of the path, which need not end with a null character */
-void gc_lv2_schedule_load(plugin *p, const char *path, size_t length);
+void gc_lv2_schedule_load(plugin *p, int number, const char *path, size_t length);
 
 /* Returns the edits that the ports ask for, limited to their ranges. */
 edits gc_lv2_port_edits(const plugin *p);
@@ -147,6 +177,29 @@ void gc_lv2_read_messages(plugin *p);
 
 /* Writes the messages to the host on the audio thread: patch:Set of the response if it is to be announced. */
 void gc_lv2_write_messages(plugin *p);
+
+/* Returns the larger lead of the responses, the latency in frames. */
+double gc_lv2_lead(plugin *p);
+
+/* Opens a SOFA set for the next block. Not for the audio thread. Returns the errors of gpuconv_sofa_open and
+ * gpuconv_motion_new, TOPOLOGY (not two ears). */
+gpuconv_status gc_lv2_load_space(plugin *p, const char *path, gpuconv_error *error);
+
+/* Renders n frames with the sources where the ports say, on the audio thread. */
+void gc_lv2_run_space(plugin *p, float *const *in, float *const *out, int64_t n);
+
+/* Forgets the signal, and takes a set that was loaded. */
+void gc_lv2_clear_space(plugin *p);
+
+void gc_lv2_free_space(plugin *p);
+
+/* Opens a UDP port for the messages of a head tracker, or shares it with the other instances that have, and closes the
+ * one that was open before; 0: none is opened. After a failure that stays. Not for the audio thread. Returns the errors
+ * of gc_follow_open, ARGUMENT (too many ports). */
+gpuconv_status gc_lv2_track_head(plugin *p, int osc_port, gpuconv_error *error);
+
+/* Writes yaw, pitch and roll as the tracker last said; zeros without one. */
+void gc_lv2_head_angles(const plugin *p, double angle[3]);
 
 extern const LV2_Worker_Interface gc_lv2_worker;
 extern const LV2_State_Interface gc_lv2_state;

@@ -1,10 +1,13 @@
 /* The LV2 plug-in's signal path on the audio thread: predelay, convolution, wet and dry gain, bypass and meters.
  *
- *      in --+-- predelay -- convolver -- cuts, width -- wet --+-- + -- active ------+-- + -- out
- *           +-- latency --+----------------------------- dry --+                     |
- *                         +------------------------------------------- 1 - active ---+
+ *           +-- predelay -- convolver -- part --+
+ *           |                                    |
+ *      in --+-- predelay -- convolver -- part --+-- + -- cuts, width -- wet --+-- + -- active ------+-- + -- out
+ *           +-- latency --+----------------------------------------------- dry --+                  |
+ *                         +---------------------------------------------------------- 1 - active ---+
  *
- * The dry signal is delayed by the plug-in's latency, as in gpuconv_ir_mix. */
+ * The dry signal is delayed by the plug-in's latency, as in gpuconv_ir_mix. A spatial form has its sources (space.c) in
+ * the place of the convolvers. */
 #include "plugin.h"
 
 #include <math.h>
@@ -12,14 +15,20 @@
 
 static const float level_most = 24;        /* dB */
 static const float level_least = -90;      /* dB; a level port there, and a meter below, is silence */
-static const float bypass_seconds = 0.02F; /* of the crossfade between the effect and the input */
+static const float bypass_seconds = 0.02F; /* of the crossfade between the effect and the input, and of responses */
 static const float meter_fall = 20;        /* dB per second */
 
 void gc_lv2_clear_signal(plugin *p) {
     delay_line *line = &p->line;
-    memset(line->samples, 0, (size_t)(line->capacity * p->inputs) * sizeof *line->samples);
+    memset(line->samples, 0, (size_t)(line->capacity * p->form.inputs) * sizeof *line->samples);
     line->position = 0;
-    line->predelay = line->dry = (delay_tap){-1, -1, 0};
+    line->dry = (delay_tap){-1, -1, 0};
+    for (int s = 0; s < SLOTS; s++) {
+        line->predelay[s] = line->dry;
+        p->slot[s].part = -1;
+        p->slot[s].quiet = 0;
+    }
+    gc_lv2_clear_space(p);
     gc_lv2_clear_wet(p);
     p->wet = p->dry = p->active = -1; /* the first block takes them from the ports without a ramp */
     memset(p->peak, 0, sizeof p->peak);
@@ -57,7 +66,7 @@ static void read_tap(const plugin *p, delay_tap *tap, int64_t position, int64_t 
         int64_t current = (position + i + l->capacity - tap->delay) % l->capacity;
         int64_t previous = (position + i + l->capacity - tap->previous_delay) % l->capacity;
         float part = tap->fade_left > 0 ? (float)tap->fade_left / (float)l->fade_frames : 0;
-        for (int c = 0; c < p->inputs; c++) {
+        for (int c = 0; c < (int)p->form.inputs; c++) {
             const float *samples = l->samples + c * l->capacity;
             out[c][i] = samples[current] + part * (samples[previous] - samples[current]);
         }
@@ -70,19 +79,68 @@ static float without_nan(float sample) {
     return isfinite(sample) ? sample : 0;
 }
 
-/* Writes n input frames from frame `from` to the delay line and reads both taps. */
-static void run_delays(plugin *p, int64_t from, int64_t n, float *const *delayed, float *const *dry) {
+double gc_lv2_lead(plugin *p) {
+    return fmax(atomic_load(&p->slot[0].lead), atomic_load(&p->slot[1].lead));
+}
+
+/* Writes n input frames from frame `from` to the delay line and reads its taps: two channels for each response, then
+ * two of the dry signal. */
+static void run_delays(plugin *p, int64_t from, int64_t n, float *const *delayed) {
     delay_line *l = &p->line;
     int64_t position = l->position;
-    retarget(l, &l->predelay, port_delay(p));
-    retarget(l, &l->dry, atomic_load(&p->lead));
+    const double lead = gc_lv2_lead(p);
+    for (int s = 0; s < SLOTS; s++)
+        retarget(l, &l->predelay[s], port_delay(p) + lead - atomic_load(&p->slot[s].lead));
+    retarget(l, &l->dry, lead);
     for (int64_t i = 0; i < n; i++) {
-        for (int c = 0; c < p->inputs; c++)
+        for (int c = 0; c < (int)p->form.inputs; c++)
             l->samples[c * l->capacity + l->position] = without_nan(p->in[c][from + i]);
         l->position = (l->position + 1) % l->capacity;
     }
-    read_tap(p, &l->predelay, position, n, delayed);
-    read_tap(p, &l->dry, position, n, dry);
+    for (int s = 0; s < SLOTS; s++)
+        read_tap(p, &l->predelay[s], position, n, delayed + 2 * s);
+    read_tap(p, &l->dry, position, n, delayed + 2 * SLOTS);
+}
+
+/* Returns the gain of a slot that the crossfade asks for: those of both keep the power of different responses. */
+static float wanted_part(const plugin *p, int s) {
+    const float way = atomic_load(&p->slot[1].realtime) ? gc_lv2_limited(p->parameter[CROSSFADE], 0, 100) / 100 : 0;
+    return way <= 0   ? (float)(s == 0)
+           : way >= 1 ? (float)(s == 1)
+           : s        ? sinf(1.57079633F * way)
+                      : cosf(1.57079633F * way);
+}
+
+/* Convolves n frames with the response of a slot and multiplies them by its gain. A slot that is not heard is fed with
+ * silence until it has nothing left to sound, and then rests. @return false: there is nothing to be heard */
+static bool run_slot(plugin *p, int s, int64_t n, float *const *in, float *const *out) {
+    slot *r = &p->slot[s];
+    gpuconv_realtime *realtime = atomic_load(&r->realtime);
+    const float wanted = wanted_part(p, s), step = 1 / (bypass_seconds * (float)p->rate);
+    if (r->part < 0)
+        r->part = wanted;
+    const bool rests = wanted == 0 && r->part == 0;
+    if (!realtime || (rests && r->quiet > atomic_load(&r->frames)))
+        return false;
+    for (int c = 0; c < (int)p->form.inputs && rests; c++)
+        memset(in[c], 0, (size_t)n * sizeof *in[c]);
+    r->quiet = rests ? r->quiet + n : 0;
+    gpuconv_realtime_set_freewheel(realtime, p->parameter[FREEWHEEL] && *p->parameter[FREEWHEEL] > 0);
+    gpuconv_realtime_process(realtime, (const float *const *)in, out, n);
+    for (int64_t i = 0; i < n && !(wanted == 1 && r->part == 1); i++) {
+        r->part += fmaxf(-step, fminf(step, wanted - r->part));
+        for (int c = 0; c < OUTPUTS; c++)
+            out[c][i] = r->part != 0 ? r->part * out[c][i] : 0; /* also of a convolution that has overflowed */
+    }
+    return true;
+}
+
+/* Convolves n frames with both responses. */
+static void convolve(plugin *p, int64_t n, float *const *in, float *const *out) {
+    const bool first = run_slot(p, 0, n, in, out), second = run_slot(p, 1, n, in + 2, out + OUTPUTS);
+    for (int64_t i = 0; i < n; i++)
+        for (int c = 0; c < OUTPUTS; c++)
+            out[c][i] = (first ? out[c][i] : 0) + (second ? out[OUTPUTS + c][i] : 0);
 }
 
 static void update_peak(float *peak, const float *samples, int64_t n) {
@@ -99,8 +157,8 @@ static void decay_peaks(plugin *p, int64_t frames) {
 
 static void report_peaks(const plugin *p) {
     for (int i = 0; i < 4; i++)
-        if (p->reported[PEAK_IN + i])
-            *p->reported[PEAK_IN + i] = fmaxf(level_least, 20 * log10f(fmaxf(p->peak[i], 1e-9F)));
+        if (p->parameter[PEAK_IN + i])
+            *p->parameter[PEAK_IN + i] = fmaxf(level_least, 20 * log10f(fmaxf(p->peak[i], 1e-9F)));
 }
 
 /* The gains of a block and how they move with each frame. */
@@ -142,11 +200,16 @@ static ramp prepare_ramp(plugin *p, float wet, float dry, float frames) {
 }
 
 void gc_lv2_run_signal(plugin *p, int64_t frames) {
-    float gain = port_gain(p->parameter[GAIN]), wet = gain * port_gain(p->parameter[WET]),
-          dry = gain * port_gain(p->parameter[DRY]);
-    const int second = p->inputs - 1;
-    float *delayed[] = {p->block[0], p->block[second]}, *straight[] = {p->block[2], p->block[2 + second]},
-          *convolved[] = {p->block[4], p->block[5]};
+    const float gain = port_gain(p->parameter[GAIN]), dry = gain * port_gain(p->parameter[DRY]),
+                wet = gain * (p->form.is_space ? 1 : port_gain(p->parameter[WET]));
+    const int second = (int)p->form.inputs - 1;
+    float *taps[2 * SLOTS + 2], *convolved[OUTPUTS * SLOTS];
+    for (int s = 0; s <= SLOTS; s++) {
+        taps[2 * s] = p->block[2 * s];
+        taps[2 * s + 1] = p->block[2 * s + second];
+    }
+    for (int c = 0; c < OUTPUTS * SLOTS; c++)
+        convolved[c] = p->block[2 * SLOTS + 2 + c];
     const ramp step = prepare_ramp(p, wet, dry, frames > 0 ? (float)frames : 1);
     decay_peaks(p, frames);
     for (int64_t at = 0; at < frames; at += CHUNK) {
@@ -154,10 +217,13 @@ void gc_lv2_run_signal(plugin *p, int64_t frames) {
         for (int c = 0; c < 2; c++)
             update_peak(&p->peak[c], p->in[c] + at, n);
         /* The host may use the same buffers for input and output: the input is read before an output is written. */
-        run_delays(p, at, n, delayed, straight);
-        gpuconv_realtime_process(p->realtime, (const float *const *)delayed, convolved, n);
+        run_delays(p, at, n, taps);
+        if (p->form.is_space)
+            gc_lv2_run_space(p, taps, convolved, n);
+        else
+            convolve(p, n, taps, convolved);
         gc_lv2_shape_wet(p, convolved, n);
-        mix(p, &step, at, n, convolved, straight);
+        mix(p, &step, at, n, convolved, taps + 2 * SLOTS);
         for (int c = 0; c < OUTPUTS; c++)
             update_peak(&p->peak[2 + c], p->out[c] + at, n);
     }

@@ -1,4 +1,4 @@
-/* Saves and restores the LV2 plug-in's state: the path of its response. */
+/* Saves and restores the LV2 plug-in's state: the paths of its responses. */
 #include "plugin.h"
 
 #include <stdio.h>
@@ -22,36 +22,43 @@ static void free_path(const LV2_Feature *const *features, char *path) {
         free(path);
 }
 
-static LV2_State_Status save(LV2_Handle handle, LV2_State_Store_Function store, LV2_State_Handle to, uint32_t flags,
-                             const LV2_Feature *const *features) {
-    plugin *p = handle;
+/* Stores the path of a response. */
+static LV2_State_Status save_slot(plugin *p, int s, LV2_State_Store_Function store, LV2_State_Handle to,
+                                  const LV2_Feature *const *features) {
     LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);
     char path[PATH_MOST];
-    (void)flags;
-    if (!p->map)
-        return LV2_STATE_ERR_NO_FEATURE;
     pthread_mutex_lock(&p->path_lock);
-    memcpy(path, p->path, sizeof path);
+    memcpy(path, p->slot[s].path, sizeof path);
     pthread_mutex_unlock(&p->path_lock);
+    if (!*path)
+        return LV2_STATE_SUCCESS;
     char *mapped = map ? map->abstract_path(map->handle, path) : NULL;
     const char *stored = mapped ? mapped : path;
-    LV2_State_Status status = store(to, p->uri.response, stored, strlen(stored) + 1, p->uri.path,
+    LV2_State_Status status = store(to, p->uri.response[s], stored, strlen(stored) + 1, p->uri.path,
                                     LV2_STATE_IS_POD | (map ? LV2_STATE_IS_PORTABLE : 0));
     if (mapped)
         free_path(features, mapped);
     return status;
 }
 
-/* Loads the saved response. Hosts do not call run meanwhile, so the audio thread's members may be written. */
-static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function retrieve, LV2_State_Handle from,
-                                uint32_t flags, const LV2_Feature *const *features) {
+static LV2_State_Status save(LV2_Handle handle, LV2_State_Store_Function store, LV2_State_Handle to, uint32_t flags,
+                             const LV2_Feature *const *features) {
     plugin *p = handle;
+    LV2_State_Status status = p->map ? LV2_STATE_SUCCESS : LV2_STATE_ERR_NO_FEATURE;
+    (void)flags;
+    for (int s = 0; s < SLOTS && status == LV2_STATE_SUCCESS; s++)
+        status = save_slot(p, s, store, to, features);
+    return status;
+}
+
+/* Loads a saved response. */
+static LV2_State_Status restore_slot(plugin *p, int s, LV2_State_Retrieve_Function retrieve, LV2_State_Handle from,
+                                     const LV2_Feature *const *features) {
     size_t size = 0;
-    uint32_t type = 0, stored_flags = 0, number;
+    uint32_t type = 0, stored_flags = 0;
     LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);
     gpuconv_error error = {GPUCONV_OK, ""};
-    (void)flags;
-    const char *stored = p->map ? retrieve(from, p->uri.response, &size, &type, &stored_flags) : NULL;
+    const char *stored = p->map ? retrieve(from, p->uri.response[s], &size, &type, &stored_flags) : NULL;
     if (!stored)
         return LV2_STATE_SUCCESS; /* a state without a response keeps the current one */
     if (type != p->uri.path || size < 2 || size > PATH_MOST || memchr(stored, '\0', size) != stored + size - 1) {
@@ -59,14 +66,14 @@ static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function r
         return LV2_STATE_ERR_BAD_TYPE;
     }
     char *mapped = map ? map->absolute_path(map->handle, stored) : NULL;
-    const char *path = mapped ? mapped : stored;
-    bool good = strlen(path) < PATH_MOST;
+    load l = {.slot = s, .path = mapped ? mapped : stored};
+    bool good = strlen(l.path) < PATH_MOST;
     if (!good)
         (void)snprintf(error.message, sizeof error.message,
                        "the path of the response in the saved state is longer than 4095 bytes");
-    good = good && gc_lv2_load(p, path, NULL, &number, &error);
+    good = good && gc_lv2_load(p, &l, &error);
     if (good) {
-        (void)snprintf(p->announced_path, sizeof p->announced_path, "%s", path);
+        (void)snprintf(p->slot[s].announced_path, sizeof p->slot[s].announced_path, "%s", l.path);
     } else {
         gc_lv2_log_error(p, error.message);
     }
@@ -75,6 +82,17 @@ static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function r
     if (mapped)
         free_path(features, mapped);
     return good ? LV2_STATE_SUCCESS : LV2_STATE_ERR_UNKNOWN;
+}
+
+/* Loads the saved responses. Hosts do not call run meanwhile, so the audio thread's members may be written. */
+static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function retrieve, LV2_State_Handle from,
+                                uint32_t flags, const LV2_Feature *const *features) {
+    plugin *p = handle;
+    LV2_State_Status status = LV2_STATE_SUCCESS;
+    (void)flags;
+    for (int s = 0; s < (p->form.is_space ? 1 : SLOTS) && status == LV2_STATE_SUCCESS; s++)
+        status = restore_slot(p, s, retrieve, from, features);
+    return status;
 }
 
 const LV2_State_Interface gc_lv2_state = {save, restore};

@@ -12,8 +12,9 @@ static const double fade_seconds = 0.05;
 
 /* The message to the worker and its response. Only `length` + 1 bytes of the text are sent. */
 typedef struct message {
-    enum { LOAD, EDIT } kind; /* EDIT: the current response, without a path */
-    uint32_t load_number;     /* set by the worker */
+    enum { LOAD, EDIT } kind; /* EDIT: the current responses, without a path */
+    int slot;
+    uint32_t load_number; /* set by the worker */
     edits wanted;
     int failed; /* set by the worker; no bool, as in edits */
     uint32_t length;
@@ -42,6 +43,11 @@ float gc_lv2_limited(const float *value, float least, float most) {
 }
 
 edits gc_lv2_port_edits(const plugin *p) {
+    if (p->form.is_space)
+        return (edits){.stretch = 1,
+                       .osc_port = gc_lv2_limited(p->parameter[TRACKED], 0, 1) > 0
+                                       ? (int)gc_lv2_limited(p->parameter[OSC_PORT], 1024, 65535)
+                                       : 0};
     const float *trim = p->parameter[TRIM], *stretch = p->parameter[STRETCH];
     return (edits){.start = gc_lv2_limited(p->parameter[START], 0, 30),
                    .length = gc_lv2_limited(p->parameter[LENGTH], 0, 60),
@@ -55,7 +61,8 @@ edits gc_lv2_port_edits(const plugin *p) {
 
 static bool is_same(const edits *a, const edits *b) {
     return a->start == b->start && a->length == b->length && a->fade == b->fade && a->stretch == b->stretch &&
-           a->trim == b->trim && a->attack == b->attack && a->reverse == b->reverse && a->autogain == b->autogain;
+           a->trim == b->trim && a->attack == b->attack && a->reverse == b->reverse && a->autogain == b->autogain &&
+           a->osc_port == b->osc_port;
 }
 
 /* Prepares a matrix of one input for the plug-in's two lanes. */
@@ -116,7 +123,7 @@ static gpuconv_status prepare_edited(const plugin *p, const char *path, const ed
     how.trim = (double)wanted->trim;
     how.reverse = wanted->reverse != 0;
     gpuconv_status status = gpuconv_ir_prepare(path, &how, 2, p->rate, ir, error);
-    if (status == GPUCONV_ERROR_TOPOLOGY && p->inputs == 1)
+    if (status == GPUCONV_ERROR_TOPOLOGY && p->form.inputs == 1)
         status = prepare_single(path, &how, p->rate, ir, error);
     if (status)
         return status;
@@ -150,39 +157,59 @@ static gpuconv_status prepare(const plugin *p, const char *path, const edits *wa
     return error->status;
 }
 
-/* Loads a response; the caller holds `loading`. */
-static bool load_locked(plugin *p, const char *path, const edits *wanted, uint32_t *number, gpuconv_error *error) {
+/* Prepares a response, and exchanges it for that of its slot. Returns the errors of the library. */
+static gpuconv_status exchange(plugin *p, slot *s, const char *path, const edits *wanted, gpuconv_error *error) {
     gpuconv_ir *ir;
-    path = path ? path : p->path; /* only loads write it */
-    wanted = wanted ? wanted : &p->loaded;
+    gpuconv_realtime *realtime = atomic_load(&s->realtime);
     gpuconv_status status = prepare(p, path, wanted, &ir, error);
     if (status)
-        return false;
-    if (p->realtime) {
-        status = gpuconv_realtime_swap(p->realtime, ir, atomic_load(&p->started) ? fade_seconds : 0, error);
+        return status;
+    const int64_t frames = gpuconv_ir_frames(ir), longest = atomic_load(&s->frames);
+    if (realtime) {
+        status = gpuconv_realtime_swap(realtime, ir, atomic_load(&p->started) ? fade_seconds : 0, error);
     } else {
         gpuconv_realtime_config config = {.size = sizeof config, .rate = p->rate, .block = CHUNK};
-        status = gpuconv_realtime_new(ir, &config, &p->realtime, error);
+        status = gpuconv_realtime_new(ir, &config, &realtime, error);
     }
     if (!status) {
-        atomic_store(&p->lead, (double)gpuconv_ir_lead(ir));
-        p->loaded = *wanted;
-        if (path != p->path) {
-            pthread_mutex_lock(&p->path_lock);
-            (void)snprintf(p->path, sizeof p->path, "%s", path);
-            pthread_mutex_unlock(&p->path_lock);
-            *number = atomic_fetch_add(&p->load_count, 1) + 1;
-        }
+        atomic_store(&s->lead, (double)gpuconv_ir_lead(ir));
+        atomic_store(&s->frames, frames > longest ? frames : longest);
+        atomic_store(&s->realtime, realtime);
     }
     gpuconv_ir_free(ir);
-    return !status;
+    return status;
 }
 
-bool gc_lv2_load(plugin *p, const char *path, const edits *wanted, uint32_t *number, gpuconv_error *error) {
+/* Loads the response or the set at a path into a slot, or, without a path, edits it. Returns the same errors. */
+static gpuconv_status load_slot(plugin *p, slot *s, const char *path, const edits *wanted, gpuconv_error *error) {
+    const gpuconv_status status = !p->form.is_space ? exchange(p, s, path ? path : s->path, wanted, error)
+                                  : path            ? gc_lv2_load_space(p, path, error)
+                                                    : gc_lv2_track_head(p, wanted->osc_port, error);
+    if (status)
+        return status;
+    if (!p->form.is_space || !path)
+        s->loaded = *wanted;
+    if (path) {
+        pthread_mutex_lock(&p->path_lock);
+        (void)snprintf(s->path, sizeof s->path, "%s", path);
+        pthread_mutex_unlock(&p->path_lock);
+    }
+    return status;
+}
+
+bool gc_lv2_load(plugin *p, load *l, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
     pthread_mutex_lock(&p->loading);
-    bool good = load_locked(p, path, wanted, number, error);
+    const edits wanted = l->wanted ? *l->wanted : p->slot[0].loaded;
+    if (l->path) {
+        status = load_slot(p, &p->slot[l->slot], l->path, &wanted, error);
+        l->number = status ? 0 : atomic_fetch_add(&p->slot[l->slot].load_count, 1) + 1;
+    }
+    for (int i = 0; i < SLOTS && !l->path && !status; i++) /* only loads write the paths */
+        if (*p->slot[i].path && !is_same(&p->slot[i].loaded, &wanted))
+            status = load_slot(p, &p->slot[i], NULL, &wanted, error);
     pthread_mutex_unlock(&p->loading);
-    return good;
+    return !status;
 }
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
@@ -196,7 +223,7 @@ static bool copy_message(message *m, uint32_t size, const void *data) {
     if (size <= offsetof(message, text) || size > sizeof *m)
         return false;
     memcpy(m, data, size);
-    return m->length < PATH_MOST && message_size(m) == size &&
+    return m->slot >= 0 && m->slot < SLOTS && m->length < PATH_MOST && message_size(m) == size &&
            memchr(m->text, '\0', m->length + 1) == m->text + m->length;
 }
 
@@ -205,8 +232,8 @@ static bool schedule(plugin *p, const message *m) {
     return p->worker && p->worker->schedule_work(p->worker->handle, message_size(m), m) == LV2_WORKER_SUCCESS;
 }
 
-void gc_lv2_schedule_load(plugin *p, const char *path, size_t length) {
-    message m = {.length = (uint32_t)length, .wanted = gc_lv2_port_edits(p)};
+void gc_lv2_schedule_load(plugin *p, int number, const char *path, size_t length) {
+    message m = {.slot = number, .length = (uint32_t)length, .wanted = gc_lv2_port_edits(p)};
     if (length == 0 || length >= PATH_MOST)
         return;
     memcpy(m.text, path, length);
@@ -220,8 +247,9 @@ void gc_lv2_follow_edits(plugin *p) {
         return;
     if (p->parameter[FREEWHEEL] && *p->parameter[FREEWHEEL] > 0) {
         gpuconv_error error = {GPUCONV_OK, ""};
+        load l = {.wanted = &m.wanted};
         p->requested = m.wanted;
-        if (!gc_lv2_load(p, NULL, &m.wanted, &m.load_number, &error))
+        if (!gc_lv2_load(p, &l, &error))
             gc_lv2_log_error(p, error.message);
         p->announce = p->announce || strcmp(p->error, error.message) != 0;
         (void)snprintf(p->error, sizeof p->error, "%s", error.message);
@@ -239,7 +267,9 @@ static LV2_Worker_Status work(LV2_Handle handle, LV2_Worker_Respond_Function res
     gpuconv_error error = {GPUCONV_OK, ""};
     if (!copy_message(&m, size, data))
         return LV2_WORKER_ERR_UNKNOWN;
-    bool good = gc_lv2_load(p, m.kind == LOAD ? m.text : NULL, &m.wanted, &m.load_number, &error);
+    load l = {.slot = m.slot, .path = m.kind == LOAD ? m.text : NULL, .wanted = &m.wanted};
+    bool good = gc_lv2_load(p, &l, &error);
+    m.load_number = l.number;
     if (!good) {
         gc_lv2_log_error(p, error.message);
         m.failed = 1;
@@ -260,6 +290,8 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
         p->loads = false;
     if (m.kind == EDIT || !m.failed)
         p->requested = m.wanted; /* replies come in the order of the loads: the response that sounds was edited so */
+    if (m.kind == LOAD && !m.failed)
+        p->requested.stretch = 0; /* equals that of no port: the other response is edited in the same way */
     if (m.failed || *p->error) {
         const uint32_t length = !m.failed ? 0 : m.length < ERROR_MOST ? m.length : ERROR_MOST - 1;
         memcpy(p->error, m.text, length);
@@ -267,8 +299,8 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
         p->announce = true;
     }
     if (m.kind == LOAD && !m.failed &&
-        m.load_number == atomic_load(&p->load_count)) { /* otherwise another response has been loaded since */
-        memcpy(p->announced_path, m.text, m.length + 1);
+        m.load_number == atomic_load(&p->slot[m.slot].load_count)) { /* otherwise another has been loaded since */
+        memcpy(p->slot[m.slot].announced_path, m.text, m.length + 1);
         p->announce = true;
     }
     return LV2_WORKER_SUCCESS;

@@ -227,14 +227,14 @@ static guarded play(gpuconv_motion *m, const guarded *x, int64_t frames, int blo
 
 static void check_live(const gpuconv_sofa *set, const gpuconv_path *path, const gpuconv_motion_config *config,
                        const guarded *x) {
-    static const int blocks[] = {1, 64, 128, 1000};
+    static const int blocks[] = {1, 64, 128, 1000, 0};
     guarded want = run(set, path, config, x);
     for (int i = 0; i < COUNT(blocks); i++) {
         gpuconv_motion *m;
         gpuconv_error error = {0};
         CHECK(gpuconv_motion_new(set, path, config, &m, &error) == GPUCONV_OK, "%s", error.message);
         CHECK(gpuconv_motion_start(m, blocks[i], &error) == GPUCONV_OK, "%s", error.message);
-        guarded y = play(m, x, want.frames, blocks[i]);
+        guarded y = play(m, x, want.frames, blocks[i] ? blocks[i] : 777); /* 0: rendered by the caller */
         assert_int_equal(gpuconv_motion_late(m), 0);
         CHECK(oracle_identical("live", &want, want.frames, &y, y.frames), "blocks of %d", blocks[i]);
         guarded_free(&y);
@@ -345,6 +345,32 @@ static void a_tracked_head_turns_the_scene(void **state) {
     gpuconv_sofa_free(set);
 }
 
+static void a_source_is_placed_by_a_control(void **state) {
+    (void)state;
+    gpuconv_sofa *set = open_set("head.sofa");
+    gpuconv_path *path = make_still("20,0,1.5", 1), *other;
+    gpuconv_motion_config config = gpuconv_motion_config_default();
+    gpuconv_motion *m;
+    gpuconv_error error = {0};
+    const double start = 0, at[3] = {-70, 15, 1.5};
+    CHECK(gpuconv_path_new(&start, at, 1, 1, &other, &error) == GPUCONV_OK, "%s", error.message);
+    guarded x = make_tones(1), want = run_with(set, other, NULL, &x);
+    config.threads = 1;
+    CHECK(gpuconv_motion_new(set, path, &config, &m, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gpuconv_motion_start(m, 0, &error) == GPUCONV_OK, "%s", error.message);
+    gpuconv_motion_place(m, 1, (const double[3]){0, 0, 1}); /* there is no such channel */
+    gpuconv_motion_place(m, 0, at);
+    guarded y = play(m, &x, want.frames, 100);
+    CHECK(oracle_identical("placed", &want, want.frames, &y, y.frames), "a placed source");
+    guarded_free(&x);
+    guarded_free(&y);
+    guarded_free(&want);
+    gpuconv_motion_free(m);
+    gpuconv_path_free(path);
+    gpuconv_path_free(other);
+    gpuconv_sofa_free(set);
+}
+
 /* ---- Recordings -------------------------------------------------------------------------------------------------- */
 
 static gpuconv_status load_text(const char *text, int channels, gpuconv_path **path, gpuconv_head **head,
@@ -450,6 +476,7 @@ int main(void) {
         cmocka_unit_test(frames_that_are_late_are_silent_and_counted),
         cmocka_unit_test(a_path_is_moved_to_another_place_of_the_file),
         cmocka_unit_test(a_tracked_head_turns_the_scene),
+        cmocka_unit_test(a_source_is_placed_by_a_control),
         cmocka_unit_test(a_recorded_path_is_that_of_its_rows),
         cmocka_unit_test(a_recorded_head_is_that_of_its_rows),
         cmocka_unit_test(wrong_recordings_are_refused),

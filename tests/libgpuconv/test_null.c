@@ -141,6 +141,7 @@ static int null; /* the number of the pointer that is NULL */
     NEUTRAL(gpuconv_motion_process, 3, DONE(gpuconv_motion_process(P(0, o.motion), P(1, o.taps), P(2, o.planes), 64))) \
     NEUTRAL(gpuconv_motion_seek, 1, DONE(gpuconv_motion_seek(NULL, 64)))                                               \
     NEUTRAL(gpuconv_motion_turn, 2, DONE(gpuconv_motion_turn(P(0, o.motion), P(1, o.xyz))))                            \
+    NEUTRAL(gpuconv_motion_place, 2, DONE(gpuconv_motion_place(P(0, o.motion), 0, P(1, o.xyz))))                       \
     NEUTRAL(gpuconv_motion_latency, 1, gpuconv_motion_latency(NULL) == 0)                                              \
     NEUTRAL(gpuconv_motion_late, 1, gpuconv_motion_late(NULL) == 0)                                                    \
     REFUSED(gpuconv_ir_prepare, 2, gpuconv_ir_prepare(P(0, "missing.wav"), &o.preparation, 1, 48000, MADE, E))         \

@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <math.h>
 
+enum { FIRST_NUMBER = 2 }; /* behind the ports of messages */
+
 static char *mapped_uris[256]; /* by URID; 0 is not used */
 
 LV2_URID host_map_uri(LV2_URID_Map_Handle handle, const char *uri) {
@@ -75,16 +77,15 @@ void host_begin(host *h, const char *uri) {
     h->plugin->connect_port(h->handle, CONTROL, &h->control);
     h->plugin->connect_port(h->handle, NOTIFY, &h->notify);
     h->number[ENABLED] = h->number[STRETCH] = 1;
-    const uint32_t missing = strstr(uri, "mono") ? 1 : 0; /* with one input, later ports have lower numbers */
-    for (uint32_t i = WET; i <= LATE_BLOCKS; i++)
-        h->plugin->connect_port(h->handle, i, &h->number[i]);
-    for (uint32_t c = 0; c < 2; c++) {
-        if (c == 0 || !missing)
-            h->plugin->connect_port(h->handle, LEFT_IN + c, h->in[c]);
-        h->plugin->connect_port(h->handle, LEFT_OUT - missing + c, h->out[c]);
+    const lv2_form form = gc_lv2_form(uri);
+    for (uint32_t i = FIRST_NUMBER, channel; i < 2 * PORTS; i++) {
+        const port number = gc_lv2_port_at(form, i, &channel);
+        if (number < PORTS)
+            h->plugin->connect_port(h->handle, i, &h->number[number]);
+        else if (channel < form.inputs + 2)
+            h->plugin->connect_port(h->handle, i,
+                                    channel < form.inputs ? h->in[channel] : h->out[channel - form.inputs]);
     }
-    for (uint32_t i = ENABLED; i < PORTS; i++)
-        h->plugin->connect_port(h->handle, i - missing, &h->number[i]);
     h->number[DRY] = -90;
     h->number[WIDTH] = 100;
     h->number[LOW_CUT] = 20;
@@ -101,7 +102,7 @@ void host_end(host *h) {
     dlclose(h->library);
 }
 
-void host_play(host *h, const char *path) {
+static void play(host *h, const char *property, const char *path) {
     LV2_Atom_Forge_Frame sequence, object;
     lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, BUFFER);
     lv2_atom_forge_sequence_head(&h->forge, &sequence, 0);
@@ -109,7 +110,7 @@ void host_play(host *h, const char *path) {
         lv2_atom_forge_frame_time(&h->forge, 0);
         lv2_atom_forge_object(&h->forge, &object, 0, host_map_uri(NULL, LV2_PATCH__Set));
         lv2_atom_forge_key(&h->forge, host_map_uri(NULL, LV2_PATCH__property));
-        lv2_atom_forge_urid(&h->forge, host_map_uri(NULL, "urn:gpuconv:response"));
+        lv2_atom_forge_urid(&h->forge, host_map_uri(NULL, property));
         lv2_atom_forge_key(&h->forge, host_map_uri(NULL, LV2_PATCH__value));
         lv2_atom_forge_path(&h->forge, path, (uint32_t)strlen(path));
         lv2_atom_forge_pop(&h->forge, &object);
@@ -120,13 +121,23 @@ void host_play(host *h, const char *path) {
         h->in[0][i] = h->in[1][i] = 0.5f * (float)sin(h->phase);
     h->plugin->run(h->handle, BLOCK);
     LV2_ATOM_SEQUENCE_FOREACH(&h->notify.sequence, event) {
-        const LV2_Atom *value = NULL;
-        lv2_atom_object_get((const LV2_Atom_Object *)&event->body, host_map_uri(NULL, LV2_PATCH__value), &value, 0);
+        const LV2_Atom *value = NULL, *about = NULL;
+        lv2_atom_object_get((const LV2_Atom_Object *)&event->body, host_map_uri(NULL, LV2_PATCH__value), &value,
+                            host_map_uri(NULL, LV2_PATCH__property), &about, 0);
         const bool is_path = value && value->type == host_map_uri(NULL, LV2_ATOM__Path);
+        const bool is_second = about && ((const LV2_Atom_URID *)about)->body == host_map_uri(NULL, SECOND_URI);
         if (value)
-            snprintf(is_path ? h->announced : h->error, sizeof h->announced, "%s",
+            snprintf(is_path ? h->announced[is_second] : h->error, sizeof h->error, "%s",
                      (const char *)LV2_ATOM_BODY_CONST(value));
     }
+}
+
+void host_play(host *h, const char *path) {
+    play(h, RESPONSE_URI, path);
+}
+
+void host_play_second(host *h, const char *path) {
+    play(h, SECOND_URI, path);
 }
 
 void host_deliver_reply(host *h) {
@@ -158,37 +169,37 @@ float host_peak(host *h, int blocks) {
     return most;
 }
 
-char host_stored_path[1024];
+char host_stored_path[2][1024];
 
 LV2_State_Status host_store(LV2_State_Handle handle, uint32_t key, const void *value, size_t size, uint32_t type,
                             uint32_t flags) {
     (void)handle;
     (void)flags;
-    CHECK(key == host_map_uri(NULL, "urn:gpuconv:response") && type == host_map_uri(NULL, LV2_ATOM__Path) &&
-              size <= sizeof host_stored_path,
+    const bool is_second = key == host_map_uri(NULL, SECOND_URI);
+    CHECK((is_second || key == host_map_uri(NULL, RESPONSE_URI)) && type == host_map_uri(NULL, LV2_ATOM__Path) &&
+              size <= sizeof host_stored_path[0],
           "the state contains something else");
-    memcpy(host_stored_path, value, size);
+    memcpy(host_stored_path[is_second], value, size);
     return LV2_STATE_SUCCESS;
 }
 
 const void *host_retrieve(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type, uint32_t *flags) {
     (void)handle;
-    (void)key;
-    *size = strlen(host_stored_path) + 1;
+    const char *path = host_stored_path[key == host_map_uri(NULL, SECOND_URI)];
+    *size = strlen(path) + 1;
     *type = host_map_uri(NULL, LV2_ATOM__Path);
     *flags = LV2_STATE_IS_POD;
-    return host_stored_path;
+    return *path ? path : NULL;
 }
 
 struct host_state host_state;
 
 const void *host_retrieve_bytes(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type, uint32_t *flags) {
     (void)handle;
-    (void)key;
     *size = host_state.size;
     *type = host_map_uri(NULL, host_state.type);
     *flags = LV2_STATE_IS_POD;
-    return host_state.bytes;
+    return key == host_map_uri(NULL, RESPONSE_URI) ? host_state.bytes : NULL;
 }
 
 LV2_State_Status host_restore(const host *h, const char *path) {

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "files.h"
+#include "lv2/ports.h"
 
 #include <lv2/atom/atom.h>
 #include <lv2/atom/forge.h>
@@ -18,37 +19,6 @@
 #include <pthread.h>
 
 enum { BLOCK = 64, BUFFER = 16384, RATE = 48000 };
-enum {
-    CONTROL,
-    NOTIFY,
-    WET,
-    DRY,
-    GAIN,
-    PREDELAY,
-    FREEWHEEL,
-    LATENCY,
-    LATE_BLOCKS,
-    LEFT_IN,
-    RIGHT_IN,
-    LEFT_OUT,
-    RIGHT_OUT,
-    ENABLED,
-    START,
-    LENGTH,
-    FADE,
-    STRETCH,
-    TRIM,
-    PEAK_IN,
-    PEAK_OUT = PEAK_IN + 2,
-    REVERSE = PEAK_OUT + 2,
-    ATTACK,
-    AUTOGAIN,
-    WIDTH,
-    LOW_CUT,
-    HIGH_CUT,
-    PORTS
-};
-
 typedef struct host {
     void *library;
     const LV2_Descriptor *plugin;
@@ -66,10 +36,10 @@ typedef struct host {
     bool working;
     LV2_Worker_Status result;
     double phase;
-    int loads;            /* requests that the worker received */
-    int lines;            /* of the log */
-    char announced[1024]; /* the path that the plug-in announced last */
-    char error[1024];     /* the same for the reason of a failure */
+    int loads;               /* requests that the worker received */
+    int lines;               /* of the log */
+    char announced[2][1024]; /* the paths that the plug-in announced last */
+    char error[1024];        /* the same for the reason of a failure */
 } host;
 
 /* Maps a URI to the same number in every call. */
@@ -87,6 +57,9 @@ void host_end(host *h);
 /* Processes one block of a sine. @param path a response to be set by a message; NULL: no message */
 void host_play(host *h, const char *path);
 
+/* The same with the second response. */
+void host_play_second(host *h, const char *path);
+
 /* Waits for the worker and delivers its reply, between two blocks. */
 void host_deliver_reply(host *h);
 
@@ -96,8 +69,8 @@ float host_peak(host *h, int blocks);
 /* Writes a response that is an impulse of the given level. @return its path */
 const char *write_response(const char *name, int rate, float level);
 
-/* The path that host_store received last, and its inverse, which returns that path. */
-extern char host_stored_path[1024];
+/* The paths that host_store received last, and its inverse, which returns them. */
+extern char host_stored_path[2][1024];
 LV2_State_Status host_store(LV2_State_Handle handle, uint32_t key, const void *value, size_t size, uint32_t type,
                             uint32_t flags);
 const void *host_retrieve(LV2_State_Handle handle, uint32_t key, size_t *size, uint32_t *type, uint32_t *flags);

@@ -27,6 +27,9 @@ for response in "$SOURCE"/impulses/*.flac; do
         grep -q "^<presets.ttl#$kind-$name> " "$bundle/manifest.ttl" || fail "no preset $kind-$name"
     done
 done
+for place in front left right behind; do
+    grep -q "^<presets.ttl#space-mono-$place> " "$bundle/manifest.ttl" || fail "no preset of $place"
+done
 if [ -e "$bundle/gpuconv-window.so" ]; then
     nm -D --defined-only "$bundle/gpuconv-window.so" | grep ' T ' | grep -v ' lv2ui_descriptor$' && fail "the window exports more than lv2ui_descriptor"
 fi
@@ -43,6 +46,15 @@ applied() { # applied IN PLUGIN "PORT VALUE ..." OPTION...: compares lv2apply's 
     runs -q -b cpu "$in" "$impulses/hall.flac" want.wav --tail 0 "$@"
     "$TOOLS/look_audio" null host.wav want.wav -110 140000 || fail "$plugin with $ports differs from gpuconv $*"
 }
+placed() { # placed IN PLUGIN "PORT VALUE ..." PATH-ROW: compares lv2apply's output with gpuconv's along a path
+    # shellcheck disable=SC2046,SC2086
+    quietly lv2apply -i "$1" -o host.wav -c freewheel 1 $(printf -- '-c %s %s ' $3) "urn:gpuconv:$2" || fail "lv2apply: $(cat "$work/log/err")"
+    echo "$4" >path.csv
+    runs -q "$5" "$SOURCE/tests/sofa/head.sofa" want.wav --path path.csv --tail 0
+    "$TOOLS/look_audio" null host.wav want.wav -120 140000 || fail "$2 with $3 differs from gpuconv --path"
+}
+placed in.wav space-stereo "azimuth 40 elevation 20 spread 90" "0, 85, 20, -5, 20" in.wav
+placed mono.wav space-mono "azimuth -100 elevation -30 spread 0" "0, -100, -30" mono.wav
 applied in.wav stereo "wet 0"
 applied in.wav stereo "wet -60" --wet -60
 applied in.wav stereo "wet -6 dry 0 predelay 20" --wet -6 --dry 0 --predelay 0.02

@@ -19,7 +19,7 @@ static void a_requested_response_is_loaded_announced_and_heard_without_a_click(v
     assert_int_equal(h->result, LV2_WORKER_SUCCESS);
     for (int b = 0; b < 3000; b++) /* until the default response has decayed */
         host_play(h, NULL);
-    assert_string_equal(h->announced, loud);
+    assert_string_equal(h->announced[0], loud);
     float level = host_peak(h, 20);
     CHECK(fabsf(level - 0.5f) < 0.001f, "%g through a response of 1", (double)level);
     float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
@@ -39,7 +39,7 @@ static void a_requested_response_is_loaded_announced_and_heard_without_a_click(v
         }
     }
     CHECK(worst < 0.002f, "a click: second difference %g", (double)worst);
-    assert_string_equal(h->announced, loud);
+    assert_string_equal(h->announced[0], loud);
     host_end(h);
     free(h);
 }
@@ -58,7 +58,7 @@ static void an_unreadable_response_changes_nothing(void **state) {
     assert_int_not_equal(h->result, LV2_WORKER_SUCCESS);
     for (int b = 0; b < 3000; b++)
         host_play(h, NULL);
-    assert_string_equal(h->announced, loud);
+    assert_string_equal(h->announced[0], loud);
     CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "another response sounds");
     assert_memory_equal(h->out[0], h->out[1], sizeof h->out[0]);
     host_end(h);
@@ -129,7 +129,7 @@ static void states_restored_without_playback_do_not_block_and_the_last_one_sound
     }
     for (int b = 0; b < 3000; b++)
         host_play(h, NULL);
-    assert_string_equal(h->announced, loud);
+    assert_string_equal(h->announced[0], loud);
     CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "the last state does not sound");
     host_end(h);
     free(h);
@@ -148,7 +148,7 @@ static void a_late_reply_about_a_replaced_response_is_dropped(void **state) {
     host_deliver_reply(h);
     for (int b = 0; b < 3000; b++)
         host_play(h, NULL);
-    assert_string_equal(h->announced, late);
+    assert_string_equal(h->announced[0], late);
     CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "the announced response is not the one that sounds");
     host_end(h);
     free(h);
@@ -167,8 +167,8 @@ static void states_are_saved_and_restored_while_the_worker_loads(void **state) {
         host_play(h, path[turn % 2]);
         for (int k = 0; k < 20; k++) {
             assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-            CHECK(turn == 0 || strcmp(host_stored_path, path[0]) == 0 || strcmp(host_stored_path, path[1]) == 0,
-                  "saved: %s", host_stored_path);
+            CHECK(turn == 0 || strcmp(host_stored_path[0], path[0]) == 0 || strcmp(host_stored_path[0], path[1]) == 0,
+                  "saved: %s", host_stored_path[0]);
             if (k == 10 && turn % 4 == 0)
                 assert_int_equal(host_restore(h, path[0]), LV2_STATE_SUCCESS);
             host_play(h, NULL);
@@ -178,7 +178,7 @@ static void states_are_saved_and_restored_while_the_worker_loads(void **state) {
     for (int b = 0; b < 10; b++)
         host_play(h, NULL);
     assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-    assert_string_equal(h->announced, host_stored_path);
+    assert_string_equal(h->announced[0], host_stored_path[0]);
     host_end(h);
     free(h);
 }
@@ -235,7 +235,7 @@ static void a_state_that_is_not_a_path_is_refused(void **state) {
     assert_int_equal(states->restore(h->handle, host_retrieve_bytes, NULL, 0, NULL), LV2_STATE_SUCCESS);
     for (int b = 0; b < 3000; b++)
         host_play(h, NULL);
-    assert_string_equal(h->announced, good);
+    assert_string_equal(h->announced[0], good);
     CHECK(fabsf(host_peak(h, 20) - 0.5f) < 0.001f, "another response sounds");
     host_end(h);
     free(text);
@@ -333,16 +333,16 @@ static void ports_with_nan_or_infinity_leave_the_output_finite(void **state) {
     host *h = malloc(sizeof *h);
     CHECK(h, "no memory");
     host_begin(h, "urn:gpuconv:stereo");
-    for (int port = WET; port <= PREDELAY; port++)
+    for (int number = WET; number <= PREDELAY; number++)
         for (int k = 0; k < COUNT(values); k++) {
-            float before = h->number[port];
-            h->number[port] = values[k];
+            float before = h->number[number];
+            h->number[number] = values[k];
             for (int b = 0; b < 10; b++) {
                 host_play(h, NULL);
                 for (int i = 0; i < BLOCK; i++)
-                    CHECK(isfinite(h->out[0][i]) && isfinite(h->out[1][i]), "port %d at %g", port, (double)values[k]);
+                    CHECK(isfinite(h->out[0][i]) && isfinite(h->out[1][i]), "port %d at %g", number, (double)values[k]);
             }
-            h->number[port] = before;
+            h->number[number] = before;
         }
     host_end(h);
     free(h);
@@ -358,14 +358,14 @@ static void state_is_saved_and_restored(void **state) {
     host_play(h, path);
     host_deliver_reply(h);
     assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-    assert_string_equal(host_stored_path, path);
+    assert_string_equal(host_stored_path[0], path);
     host_end(h);
     host_begin(h, "urn:gpuconv:stereo");
     states = h->plugin->extension_data(LV2_STATE__interface);
     assert_int_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
     for (int b = 0; b < 3000; b++)
         host_play(h, NULL);
-    assert_string_equal(h->announced, path);
+    assert_string_equal(h->announced[0], path);
     CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "the state's response does not sound");
     host_end(h);
     free(h);

@@ -134,16 +134,78 @@ static void a_file_and_an_edit_asked_for_at_once_are_both_loaded(void **state) {
     h->number[TRIM] = -9;
     const char *path = write_taps("both.wav", 1, 2, 2400, (float[]){0.5f, 0.125f});
     settle(h, path);
-    assert_string_equal(h->announced, path);
+    assert_string_equal(h->announced[0], path);
     CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "not edited: %g", (double)host_peak(h, 20));
     settle(h, "/nowhere.wav");
-    assert_string_equal(h->announced, path);
+    assert_string_equal(h->announced[0], path);
     CHECK(strstr(h->error, "/nowhere.wav: "), "the reason is '%s'", h->error);
     settle(h, path);
     assert_string_equal(h->error, "");
     assert_int_equal(host_restore(h, "/gone.wav"), LV2_STATE_ERR_UNKNOWN);
     host_play(h, NULL);
     CHECK(strstr(h->error, "/gone.wav: "), "the reason is '%s'", h->error);
+    end(h);
+}
+
+static void the_sound_crosses_to_a_second_response(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:stereo");
+    settle(h, write_taps("first.wav", 1, 1, 1, (float[]){0.5f}));
+    h->number[CROSSFADE] = 50; /* without a second response it does nothing */
+    CHECK(fabsf(host_peak(h, 60) - 0.25f) < 0.001f, "the first alone: %g", (double)host_peak(h, 20));
+    h->number[CROSSFADE] = 0;
+    host_play_second(h, write_taps("second.wav", 2, 1, 1, (float[]){-0.25f, 0}));
+    host_deliver_reply(h);
+    host_play(h, NULL);
+    CHECK(strstr(h->announced[1], "/second.wav") && strstr(h->announced[0], "/first.wav"), "announced '%s', '%s'",
+          h->announced[0], h->announced[1]);
+    CHECK(fabsf(host_peak(h, 60) - 0.25f) < 1e-5f, "the second sounds: %g", (double)host_peak(h, 20));
+    static const float places[] = {50, 100, 0, 30};
+    static const float sounds[] = {0.0884f, 0.125f, 0.25f,
+                                   0.166f}; /* the sum of cosine and sine parts, in phase opposition */
+    for (int k = 0; k < COUNT(places); k++) {
+        h->number[CROSSFADE] = places[k];
+        float worst = roughness(h, 60);
+        CHECK(worst < 0.001f, "crossing to %g clicks: %g", (double)places[k], (double)worst);
+        (void)roughness(h, 200);
+        const float peak = host_peak(h, 20);
+        CHECK(fabsf(peak - sounds[k]) < 0.002f, "at %g: %g", (double)places[k], (double)peak);
+    }
+    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
+    assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    end(h);
+    h = begin("urn:gpuconv:stereo");
+    states = h->plugin->extension_data(LV2_STATE__interface);
+    assert_int_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    host_play(h, NULL);
+    assert_string_equal(h->announced[1], host_stored_path[1]);
+    h->number[CROSSFADE] = 100;
+    (void)host_peak(h, 60);
+    CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "restored: %g", (double)host_peak(h, 20));
+    end(h);
+}
+
+/* A burst goes into both; later the second is heard again and must not play what it kept from then. */
+static void a_response_that_is_not_heard_rests_without_an_old_tail(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:mono");
+    settle(h, write_taps("none.wav", 1, 1, 1, (float[]){0}));
+    host_play_second(h, write_taps("echo.wav", 1, 2, 2400, (float[]){0, 1}));
+    host_deliver_reply(h);
+    h->number[CROSSFADE] = 100;
+    (void)host_peak(h, 200);
+    CHECK(host_peak(h, 20) > 0.4f, "no echo");
+    h->number[CROSSFADE] = 0;
+    (void)host_peak(h, 400);
+    h->number[GAIN] = -90;
+    (void)host_peak(h, 20);
+    h->number[GAIN] = 0;
+    h->number[CROSSFADE] = 100;
+    CHECK(host_peak(h, 2400 / BLOCK - 2) < 1e-6f, "an old tail: %g", (double)host_peak(h, 1));
+    CHECK(host_peak(h, 60) > 0.4f, "no echo again");
+    h->number[LENGTH] = 0.02f; /* edits both */
+    (void)host_peak(h, 400);
+    CHECK(host_peak(h, 20) < 1e-3f, "the second response is not edited: %g", (double)host_peak(h, 20));
     end(h);
 }
 
@@ -197,23 +259,33 @@ static void the_dry_signal_is_as_late_as_the_response(void **state) {
     end(h);
 }
 
-static void edits_out_of_range_are_limited(void **state) {
-    (void)state;
+/* Gives each input port values out of its range. */
+static void check_ranges(host *h, int skipped) {
     static const float values[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f};
-    host *h = begin("urn:gpuconv:stereo");
-    host_play(h, write_taps("range.wav", 1, 2, 50, (float[]){0.5f, 0.5f}));
-    host_deliver_reply(h);
-    for (int port = ENABLED; port < PORTS; port += port == TRIM ? REVERSE - TRIM : 1)
-        for (int k = 0; k < COUNT(values); k++) {
-            float before = h->number[port];
-            h->number[port] = values[k];
+    for (int number = ENABLED; number < PORTS; number++)
+        for (int k = 0; k < COUNT(values) && number != skipped; k++) {
+            float before = h->number[number];
+            h->number[number] = values[k];
             for (int b = 0; b < 10; b++) {
                 host_play(h, NULL);
                 for (int i = 0; i < BLOCK; i++)
-                    CHECK(isfinite(h->out[0][i]), "port %d at %g", port, (double)values[k]);
+                    CHECK(isfinite(h->out[0][i]), "port %d at %g", number, (double)values[k]);
             }
-            h->number[port] = before;
+            h->number[number] = before;
         }
+}
+
+static void controls_out_of_range_are_limited(void **state) {
+    (void)state;
+    host *h = begin("urn:gpuconv:stereo");
+    host_play(h, write_taps("range.wav", 1, 2, 50, (float[]){0.5f, 0.5f}));
+    host_deliver_reply(h);
+    host_play_second(h, files_path("%s", "range.wav"));
+    host_deliver_reply(h);
+    check_ranges(h, PORTS);
+    end(h);
+    h = begin("urn:gpuconv:space-stereo");
+    check_ranges(h, TRACKED); /* no UDP port is opened */
     end(h);
     host_free_uris();
 }
@@ -224,10 +296,12 @@ int main(void) {
         cmocka_unit_test(edits_are_made_by_the_worker_and_crossfaded),
         cmocka_unit_test(a_stretched_response_is_longer),
         cmocka_unit_test(a_file_and_an_edit_asked_for_at_once_are_both_loaded),
+        cmocka_unit_test(the_sound_crosses_to_a_second_response),
+        cmocka_unit_test(a_response_that_is_not_heard_rests_without_an_old_tail),
         cmocka_unit_test(meters_show_peaks_and_fall),
         cmocka_unit_test(one_channel_through_true_stereo_gives_that_of_two_equal_channels),
         cmocka_unit_test(the_dry_signal_is_as_late_as_the_response),
-        cmocka_unit_test(edits_out_of_range_are_limited),
+        cmocka_unit_test(controls_out_of_range_are_limited),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

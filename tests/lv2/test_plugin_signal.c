@@ -149,10 +149,10 @@ static void a_low_wet_level_is_exact(void **state) {
 }
 
 /* Begins with a response and the port at a value; the impulse response of both outputs follows in `out`. */
-static host *begin_impulse(const char *path, int port, float value, float left, float right, float (*out)[4096]) {
+static host *begin_impulse(const char *path, int number, float value, float left, float right, float (*out)[4096]) {
     host *h = begin();
-    if (port >= 0)
-        h->number[port] = value;
+    if (number >= 0)
+        h->number[number] = value;
     host_play(h, path);
     host_deliver_reply(h);
     host_play(h, NULL); /* the exchange is taken up */

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "count_calls.h"
 #include "files.h"
+#include "lv2/ports.h"
 
 #include <lv2/atom/atom.h>
 #include <lv2/atom/forge.h>
@@ -16,24 +17,6 @@
 #include <time.h>
 
 enum { BLOCK = 64, BUFFER = 16384, RATE = 48000 };
-enum {
-    CONTROL,
-    NOTIFY,
-    WET,
-    PREDELAY = 5,
-    LATE_BLOCKS = 8,
-    LEFT_IN,
-    RIGHT_IN,
-    LEFT_OUT,
-    RIGHT_OUT,
-    ENABLED,
-    START,
-    LENGTH,
-    FADE,
-    STRETCH,
-    TRIM
-};
-
 static const char *const uris[] = {
     "", LV2_ATOM__Path, LV2_PATCH__Set, LV2_PATCH__property, LV2_PATCH__value, "urn:gpuconv:response"};
 static char other_uris[64][128];
@@ -65,6 +48,8 @@ static struct {
     const LV2_State_Interface *states;
     int loaded;
 } host;
+
+static float in[2][BLOCK], out[2][BLOCK], number[PORTS];
 
 static LV2_Worker_Status schedule(LV2_Worker_Schedule_Handle handle, uint32_t size, const void *data) {
     (void)handle;
@@ -119,7 +104,7 @@ static void *save(void *argument) {
 }
 
 /* Writes the host's events. @param path a response to be set; NULL: no event */
-static void write_events(LV2_Atom_Forge *forge, uint8_t *control, const char *path) {
+static void write_events(LV2_Atom_Forge *forge, uint8_t *control, const char *property, const char *path) {
     LV2_Atom_Forge_Frame sequence, object;
     lv2_atom_forge_set_buffer(forge, control, BUFFER);
     lv2_atom_forge_sequence_head(forge, &sequence, 0);
@@ -127,7 +112,7 @@ static void write_events(LV2_Atom_Forge *forge, uint8_t *control, const char *pa
         lv2_atom_forge_frame_time(forge, 0);
         lv2_atom_forge_object(forge, &object, 0, map_uri(NULL, LV2_PATCH__Set));
         lv2_atom_forge_key(forge, map_uri(NULL, LV2_PATCH__property));
-        lv2_atom_forge_urid(forge, map_uri(NULL, "urn:gpuconv:response"));
+        lv2_atom_forge_urid(forge, map_uri(NULL, property));
         lv2_atom_forge_key(forge, map_uri(NULL, LV2_PATCH__value));
         lv2_atom_forge_path(forge, path, (uint32_t)strlen(path));
         lv2_atom_forge_pop(forge, &object);
@@ -135,39 +120,46 @@ static void write_events(LV2_Atom_Forge *forge, uint8_t *control, const char *pa
     lv2_atom_forge_pop(forge, &sequence);
 }
 
-static void the_audio_thread_neither_locks_nor_allocates_while_other_threads_load_and_save(void **state) {
-    (void)state;
-    static uint8_t control[BUFFER] __attribute__((aligned(8))), notify[BUFFER] __attribute__((aligned(8)));
-    static float number[TRIM + 1], in[2][BLOCK], out[2][BLOCK];
-    LV2_Worker_Schedule worker = {NULL, schedule};
-    LV2_Feature features[] = {{LV2_URID__map, &map}, {LV2_WORKER__schedule, &worker}};
-    const LV2_Feature *list[] = {&features[0], &features[1], NULL};
-    const LV2_Descriptor *plugin = lv2_descriptor(0);
-    char path[2][512];
-    for (int i = 0; i < 2; i++) {
-        guarded taps = guarded_new(1, 1000);
-        memset(taps.channel[0], 0, 1000 * sizeof(float));
-        taps.channel[0][0] = 1;
-        (void)snprintf(path[i], sizeof path[i], "%s", files_path("%d.wav", i));
-        files_write(path[i], SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &taps);
-        guarded_free(&taps);
-    }
+/* Makes an instance of a form and connects its ports. */
+static const LV2_Descriptor *begin(const lv2_form *form, uint8_t *control, uint8_t *notify) {
+    static LV2_Worker_Schedule worker = {NULL, schedule};
+    static LV2_Feature features[] = {{LV2_URID__map, &map}, {LV2_WORKER__schedule, &worker}};
+    static const LV2_Feature *const list[] = {&features[0], &features[1], NULL};
+    const LV2_Descriptor *plugin = lv2_descriptor(form->is_space ? 2 : 0);
+    memset(&host, 0, sizeof host);
+    memset(number, 0, sizeof number);
+    number[STRETCH] = number[ENABLED] = 1;
+    number[HIGH_CUT] = 20000;
     host.handle = plugin->instantiate(plugin, RATE, PLUGIN_BUNDLE "/", list);
     CHECK(host.handle, "no instance");
     host.worker = plugin->extension_data(LV2_WORKER__interface);
     host.states = plugin->extension_data(LV2_STATE__interface);
     plugin->connect_port(host.handle, CONTROL, control);
     plugin->connect_port(host.handle, NOTIFY, notify);
-    for (uint32_t i = WET; i <= LATE_BLOCKS; i++)
-        plugin->connect_port(host.handle, i, &number[i]);
-    for (uint32_t i = ENABLED; i <= TRIM; i++)
-        plugin->connect_port(host.handle, i, &number[i]);
-    number[STRETCH] = 1;
-    for (uint32_t c = 0; c < 2; c++) {
-        plugin->connect_port(host.handle, LEFT_IN + c, in[c]);
-        plugin->connect_port(host.handle, LEFT_OUT + c, out[c]);
+    for (uint32_t i = 2, channel; i < 2 * PORTS; i++) {
+        const port which = gc_lv2_port_at(*form, i, &channel);
+        if (which < PORTS)
+            plugin->connect_port(host.handle, i, &number[which]);
+        else if (channel < 4)
+            plugin->connect_port(host.handle, i, channel < 2 ? in[channel] : out[channel - 2]);
     }
     plugin->activate(host.handle);
+    return plugin;
+}
+
+/* Moves the controls of a block; the worker edits the response in between. */
+static void move_controls(int block) {
+    number[PREDELAY] = (float)(block % 100);
+    number[ENABLED] = (float)(block / 50 % 2);
+    number[FADE] = (float)(block / 10 % 5) * 1e-3F;
+    number[CROSSFADE] = (float)(block / 70 % 3) * 50;
+    number[AZIMUTH] = (float)(block * 7 % 360 - 180);
+    number[SPREAD] = (float)(block / 20 % 180);
+}
+
+static void check_thread(lv2_form form, const char *const *path) {
+    static uint8_t control[BUFFER] __attribute__((aligned(8))), notify[BUFFER] __attribute__((aligned(8)));
+    const LV2_Descriptor *plugin = begin(&form, control, notify);
     LV2_Atom_Forge forge;
     lv2_atom_forge_init(&forge, &map);
     pthread_t working, saving;
@@ -175,11 +167,10 @@ static void the_audio_thread_neither_locks_nor_allocates_while_other_threads_loa
     CHECK(pthread_create(&working, NULL, work, NULL) == 0 && pthread_create(&saving, NULL, save, &failures) == 0,
           "no thread");
     for (int block = 0; replies < 30 && block < 50000; block++) {
-        write_events(&forge, control, atomic_load(&host.phase) == 0 ? path[replies % 2] : NULL);
+        write_events(&forge, control, form.is_space || replies % 4 < 2 ? RESPONSE_URI : SECOND_URI,
+                     atomic_load(&host.phase) == 0 ? path[replies % 2] : NULL);
         ((LV2_Atom *)(void *)notify)->size = BUFFER - sizeof(LV2_Atom);
-        number[PREDELAY] = (float)(block % 100);
-        number[ENABLED] = (float)(block / 50 % 2);
-        number[FADE] = (float)(block / 10 % 5) * 1e-3F; /* the worker edits the response in between */
+        move_controls(block);
         in_callback = true;
         if (atomic_load(&host.phase) == 2) {
             if (host.reply_size)
@@ -198,6 +189,22 @@ static void the_audio_thread_neither_locks_nor_allocates_while_other_threads_loa
     CHECK(replies == 30 && host.loaded >= 30, "%d responses were loaded, %d replies", host.loaded, replies);
     CHECK(failures == 0, "%d states were not saved", failures);
     CHECK(atomic_load(&calls) == 0, "the audio thread called the allocator or a lock %d times", atomic_load(&calls));
+}
+
+static void the_audio_thread_neither_locks_nor_allocates_while_other_threads_load_and_save(void **state) {
+    (void)state;
+    static const char *const sets[] = {TESTS_SOURCE "/tests/sofa/head.sofa", TESTS_SOURCE "/tests/sofa/order2.sofa"};
+    char path[2][512];
+    for (int i = 0; i < 2; i++) {
+        guarded taps = guarded_new(1, 1000);
+        memset(taps.channel[0], 0, 1000 * sizeof(float));
+        taps.channel[0][0] = 1;
+        (void)snprintf(path[i], sizeof path[i], "%s", files_path("%d.wav", i));
+        files_write(path[i], SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &taps);
+        guarded_free(&taps);
+    }
+    check_thread((lv2_form){false, 2}, (const char *const[]){path[0], path[1]});
+    check_thread((lv2_form){true, 2}, sets);
 }
 
 int main(void) {

@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+enum { KNOB_STRETCH = 1, KNOB_WET = 8, AUTOGAIN_BUTTON = 4 };
+
 static char *mapped[64];
 
 static LV2_URID map_uri(LV2_URID_Map_Handle handle, const char *uri) {
@@ -38,9 +40,11 @@ static LV2_URID_Map map = {NULL, map_uri};
 
 /* What the window wrote. */
 static struct {
-    float value[64];
+    lv2_form form;
+    float value[PORTS];
     int writes, gets;
     char path[1024];
+    bool second; /* of the path */
 } written;
 
 static void write_port(LV2UI_Controller controller, uint32_t index, uint32_t size, uint32_t protocol,
@@ -48,17 +52,21 @@ static void write_port(LV2UI_Controller controller, uint32_t index, uint32_t siz
     (void)controller;
     written.writes++;
     if (protocol == 0) {
+        uint32_t channel;
+        const port number = gc_lv2_port_at(written.form, index, &channel);
         assert_int_equal(size, sizeof(float));
-        assert_true(index < COUNT(written.value));
-        memcpy(&written.value[index], data, size);
+        assert_true(number < PORTS);
+        memcpy(&written.value[number], data, size);
         return;
     }
     const LV2_Atom_Object *object = data;
-    const LV2_Atom *value = NULL;
+    const LV2_Atom *value = NULL, *property = NULL;
     assert_int_equal(index, CONTROL);
     assert_int_equal(size, lv2_atom_total_size(data));
     written.gets += object->body.otype == map_uri(NULL, LV2_PATCH__Get);
-    lv2_atom_object_get(object, map_uri(NULL, LV2_PATCH__value), &value, 0);
+    lv2_atom_object_get(object, map_uri(NULL, LV2_PATCH__value), &value, map_uri(NULL, LV2_PATCH__property), &property,
+                        0);
+    written.second = property && ((const LV2_Atom_URID *)property)->body == map_uri(NULL, SECOND_URI);
     if (value)
         (void)snprintf(written.path, sizeof written.path, "%s", (const char *)LV2_ATOM_BODY_CONST(value));
 }
@@ -71,13 +79,13 @@ typedef struct fixture {
     LV2UI_Widget widget;
     Display *display;
     window layout; /* of the same size, to find the parts */
-    uint32_t audio_ports;
 } fixture;
 
 static fixture begin_scaled(const char *plugin, float scale) {
-    fixture f = {.layout = {.width = WINDOW_WIDTH, .height = WINDOW_HEIGHT},
-                 .audio_ports = strstr(plugin, "mono") ? 3 : 4};
+    fixture f = {.layout = {.width = WINDOW_WIDTH, .height = WINDOW_HEIGHT, .form = gc_lv2_form(plugin)}};
+    f.layout.panel = &window_panels[f.layout.form.is_space];
     memset(&written, 0, sizeof written);
+    written.form = f.layout.form;
     f.display = XOpenDisplay(NULL);
     CHECK(f.display, "no X server");
     f.library = dlopen(PLUGIN_BUNDLE "/gpuconv-window.so", RTLD_NOW | RTLD_LOCAL);
@@ -156,20 +164,20 @@ static unsigned long pixel(fixture *f, double x, double y) {
     XSync(f->display, False);
     XImage *image = XGetImage(f->display, (Window)f->widget, (int)x, (int)y, 1, 1, AllPlanes, ZPixmap);
     CHECK(image, "no pixel at %g, %g", x, y);
-    unsigned long color = XGetPixel(image, 0, 0) & 0xffffff;
+    unsigned long rgb = XGetPixel(image, 0, 0) & 0xffffff;
     XDestroyImage(image);
-    return color;
+    return rgb;
 }
 
 /* Sends one mouse event and lets the window handle it. */
-static void mouse(fixture *f, int type, double x, double y, unsigned button, Time when) {
+static void mouse(fixture *f, int type, double x, double y, unsigned which, Time when) {
     XEvent e = {.xbutton = {.type = type,
                             .window = (Window)f->widget,
                             .root = DefaultRootWindow(f->display),
                             .time = when,
                             .x = (int)lrint(x),
                             .y = (int)lrint(y),
-                            .button = button,
+                            .button = which,
                             .same_screen = True}};
     if (type == MotionNotify)
         e.xmotion.state = 0;
@@ -217,7 +225,7 @@ static void handles_and_knobs_write_the_controls(void **state) {
         files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &taps);
         guarded_free(&taps);
         show(&f, path);
-        const float *edit = &written.value[f.audio_ports];
+        const float *edit = written.value;
         rectangle w = window_wave(&f.layout);
         drag(&f, w.x, w.y + 5, w.x + 0.25 * w.w, w.y + 5);
         CHECK(fabsf(edit[START] - 0.25f) < 0.003f, "start %g", (double)edit[START]);
@@ -227,7 +235,7 @@ static void handles_and_knobs_write_the_controls(void **state) {
         CHECK(fabsf(edit[FADE] - 0.25f) < 0.005f, "fade %g", (double)edit[FADE]);
         drag(&f, w.x + 0.25 * w.w, w.y + 5, w.x + 0.5 * w.w, w.y + 5); /* the end stays */
         CHECK(fabsf(edit[START] + edit[LENGTH] - 0.75f) < 0.006f, "end %g", (double)(edit[START] + edit[LENGTH]));
-        rectangle wet = window_knob(&f.layout, 7), stretch = window_knob(&f.layout, 1);
+        rectangle wet = window_knob(&f.layout, KNOB_WET), stretch = window_knob(&f.layout, 1);
         drag(&f, wet.x + 30, wet.y + 50, wet.x + 30, wet.y + 150);
         CHECK(fabsf(written.value[WET] + 57) < 0.5f, "wet %g",
               (double)written.value[WET]); /* 100 of 200 pixels of 114 dB */
@@ -244,7 +252,7 @@ static void handles_and_knobs_write_the_controls(void **state) {
         }
         CHECK(edit[START] == 0, "a double click does not reset the start: %g", (double)edit[START]);
         rectangle bypass = window_button(&f.layout, BYPASS);
-        written.value[f.audio_ports + ENABLED] = 1;
+        written.value[ENABLED] = 1;
         drag(&f, bypass.x + 5, bypass.y + 5, bypass.x, bypass.y);
         assert_true(edit[ENABLED] == 0);
         drag(&f, bypass.x + 5, bypass.y + 5, bypass.x, bypass.y);
@@ -293,13 +301,14 @@ static void nothing_covers_anything_at_any_size(void **state) {
     (void)state;
     static const int sizes[][2] = {
         {WINDOW_LEAST_WIDTH, WINDOW_LEAST_HEIGHT}, {700, 425}, {WINDOW_WIDTH, WINDOW_HEIGHT}, {1600, 900}};
-    for (int s = 0; s < COUNT(sizes); s++) {
-        window w = {.width = sizes[s][0], .height = sizes[s][1]};
-        rectangle r[2 + KNOBS + BUTTONS + 4] = {window_list(&w), window_wave(&w)};
-        int count = 2;
-        for (int i = 0; i < KNOBS; i++)
+    for (int s = 0; s < 2 * COUNT(sizes); s++) {
+        window w = {.width = sizes[s / 2][0], .height = sizes[s / 2][1], .form = {.is_space = s % 2}};
+        w.panel = &window_panels[s % 2];
+        rectangle r[3 + KNOBS_MOST + BUTTONS_MOST + 4] = {window_list(&w), window_wave(&w), window_search(&w)};
+        int count = 3;
+        for (int i = 0; i < w.panel->knobs; i++)
             r[count++] = window_knob(&w, i);
-        for (int i = 0; i < BUTTONS; i++)
+        for (int i = 0; i < w.panel->buttons; i++)
             r[count++] = window_button(&w, i);
         for (int i = 0; i < 4; i++)
             r[count++] = window_meter(&w, i);
@@ -323,9 +332,9 @@ static void a_scaled_window_is_larger_and_its_parts_follow(void **state) {
         assert_true(XGetWindowAttributes(f.display, (Window)f.widget, &a));
         CHECK(fabs(a.width - WINDOW_WIDTH * scale) < 1 && fabs(a.height - WINDOW_HEIGHT * scale) < 1,
               "scale %g: %d x %d", scale, a.width, a.height);
-        rectangle b = window_button(&f.layout, LEVELLED), wet = window_knob(&f.layout, 7);
+        rectangle b = window_button(&f.layout, AUTOGAIN_BUTTON), wet = window_knob(&f.layout, KNOB_WET);
         drag(&f, (b.x + 5) * scale, (b.y + 5) * scale, 0, 0);
-        assert_true(written.value[f.audio_ports + AUTOGAIN] == 1);
+        assert_true(written.value[AUTOGAIN] == 1);
         drag(&f, (wet.x + 30) * scale, (wet.y + 30) * scale, (wet.x + 30) * scale, (wet.y + 130) * scale);
         CHECK(fabsf(written.value[WET] + 57) < 0.6f, "scale %g: wet %g", scale, (double)written.value[WET]);
         end(&f);
@@ -335,7 +344,7 @@ static void a_scaled_window_is_larger_and_its_parts_follow(void **state) {
 static void the_keyboard_reaches_every_part(void **state) {
     (void)state;
     fixture f = begin("urn:gpuconv:stereo");
-    const float *edit = &written.value[f.audio_ports];
+    const float *edit = written.value;
     key(&f, XK_Tab, ShiftMask); /* the last part: autogain */
     key(&f, XK_space, 0);
     assert_true(edit[AUTOGAIN] == 1);
@@ -352,7 +361,7 @@ static void the_keyboard_reaches_every_part(void **state) {
     key(&f, XK_Escape, 0); /* nothing has the keyboard */
     key(&f, XK_Up, 0);
     assert_true(edit[STRETCH] == 1);
-    rectangle wet = window_knob(&f.layout, 7);
+    rectangle wet = window_knob(&f.layout, KNOB_WET);
     written.value[WET] = 0;
     mouse(&f, ButtonPress, wet.x + 30, wet.y + 30, Button1, 3000000);
     mouse(&f, MotionNotify, wet.x + 30, wet.y + 90, 0, 3000010);
@@ -383,7 +392,7 @@ static void an_error_is_shown_until_it_is_over(void **state) {
     end(&f);
 }
 
-static void names_are_in_natural_order_and_the_last_folder_is_kept(void **state) {
+static void names_are_in_natural_order_and_recent_files_are_kept(void **state) {
     (void)state;
     static const char *const sorted[] = {"..", "Hall 1.wav", "hall 2.wav", "hall 10.wav", "hall 010b.wav", "Room.wav"};
     char path[WINDOW_PATH_MOST], kept[WINDOW_PATH_MOST];
@@ -398,19 +407,35 @@ static void names_are_in_natural_order_and_the_last_folder_is_kept(void **state)
     assert_int_equal(list.count, COUNT(sorted));
     for (int i = 0; i < list.count; i++)
         assert_string_equal(list.entry[i].name, sorted[i]);
+    folder_search(&list, "HALL 1");
+    assert_int_equal(list.count, 2);
+    assert_string_equal(folder_at(&list, 1)->name, "hall 10.wav");
     folder_free(&list);
     assert_int_equal(setenv("XDG_STATE_HOME", files_path("%s", "none"), 1), 0);
-    assert_false(folder_recall(kept));
-    folder_remember(path);
-    assert_true(folder_recall(kept));
+    assert_false(folder_recall(&list, kept));
+    folder_remember(files_path("%s", "order/Room.wav"));
+    folder_remember(files_path("%s", "order/hall 2.wav"));
+    folder_remember(files_path("%s", "set.sofa"));
+    folder_remember("/nowhere/at/all.wav");
+    folder_remember(files_path("%s", "order/Room.wav"));
+    assert_true(folder_recall(&list, kept));
     assert_string_equal(kept, path);
+    assert_true(folder_read_recent(&list));
+    assert_int_equal(list.count, 2); /* those that exist and are responses, the newest first */
+    assert_string_equal(list.entry[0].name, files_path("%s", "order/Room.wav"));
+    folder_free(&list);
     fixture f = begin("urn:gpuconv:stereo"); /* the plug-in's own response: the list has the folder of the last one */
     show(&f, PLUGIN_BUNDLE "/default.flac");
-    rectangle l = window_list(&f.layout);
+    rectangle l = window_list(&f.layout), recent = window_button(&f.layout, RECENT);
     drag(&f, l.x + 20, l.y + 1.5 * ROW, l.x, l.y);
     CHECK(strstr(written.path, "/order/Hall 1.wav"), "chose '%s'", written.path);
-    folder_remember("/nowhere/at/all");
-    assert_false(folder_recall(kept));
+    drag(&f, recent.x + 5, recent.y + 5, recent.x, recent.y);
+    drag(&f, l.x + 20, l.y + 1.5 * ROW, l.x, l.y);
+    CHECK(strstr(written.path, "/order/Room.wav"), "chose '%s' of the recent ones", written.path);
+    drag(&f, recent.x + 5, recent.y + 5, recent.x, recent.y); /* the folder again */
+    show(&f, files_path("%s", "order/Room.wav"));
+    drag(&f, l.x + 20, l.y + 2.5 * ROW, l.x, l.y);
+    CHECK(strstr(written.path, "/order/hall 2.wav"), "chose '%s'", written.path);
     end(&f);
 }
 
@@ -423,6 +448,142 @@ static void files_that_are_no_response_are_shown_with_the_reason(void **state) {
     drag(&f, w.x, w.y + 5, w.x + 100, w.y + 5); /* there is no handle to drag */
     assert_int_equal(written.writes, writes);
     end(&f);
+}
+
+/* Presses the keys of a text of letters, digits and - . / */
+static void type(fixture *f, const char *text) {
+    for (; *text; text++)
+        key(f, *text == '-' ? XK_minus : *text == '.' ? XK_period : *text == '/' ? XK_slash : (KeySym)*text, 0);
+}
+
+static void values_searches_and_paths_are_typed(void **state) {
+    (void)state;
+    fixture f = begin("urn:gpuconv:stereo");
+    rectangle wet = window_knob(&f.layout, KNOB_WET), field = window_search(&f.layout);
+    drag(&f, wet.x + 30, wet.y + 30, wet.x + 30, wet.y + 30);
+    type(&f, "-12.5");
+    key(&f, XK_BackSpace, 0);
+    assert_true(written.value[WET] == 0);
+    key(&f, XK_Return, 0);
+    CHECK(written.value[WET] == -12, "typed: %g", (double)written.value[WET]);
+    type(&f, "99");
+    key(&f, XK_Escape, 0);
+    key(&f, XK_Return, 0);
+    assert_true(written.value[WET] == -12);
+    type(&f, "99");
+    key(&f, XK_Tab, 0); /* also takes it, within the range */
+    assert_true(written.value[WET] == 24);
+    show(&f, files_path("%s", "order/Room.wav"));
+    drag(&f, field.x + 5, field.y + 5, field.x, field.y);
+    type(&f, "l10"); /* hall 10.wav, hall 010b.wav: no, the name has a blank */
+    key(&f, XK_BackSpace, 0);
+    key(&f, XK_BackSpace, 0);
+    key(&f, XK_Down, 0);
+    written.path[0] = '\0';
+    key(&f, XK_Return, 0);
+    CHECK(strstr(written.path, "/order/hall 2.wav"), "found '%s'", written.path);
+    key(&f, XK_Escape, 0);
+    type(&f, "/none.wav");
+    key(&f, XK_Return, 0);
+    assert_string_equal(written.path, "/none.wav"); /* the plug-in says why it is not loaded */
+    end(&f);
+}
+
+static void the_second_response_is_chosen_apart(void **state) {
+    (void)state;
+    fixture f = begin("urn:gpuconv:stereo");
+    rectangle l = window_list(&f.layout), second = window_button(&f.layout, SECOND);
+    show(&f, files_path("%s", "order/Room.wav"));
+    drag(&f, second.x + 5, second.y + 5, second.x, second.y);
+    drag(&f, l.x + 20, l.y + 1.5 * ROW, l.x, l.y);
+    CHECK(strstr(written.path, "/order/Hall 1.wav") && written.second, "chose %s", written.path);
+    drag(&f, second.x + 5, second.y + 5, second.x, second.y);
+    drag(&f, l.x + 20, l.y + 2.5 * ROW, l.x, l.y);
+    CHECK(strstr(written.path, "/order/hall 2.wav") && !written.second, "chose %s", written.path);
+    end(&f);
+}
+
+/* Sends a message of the protocol Xdnd to the window. */
+static void send_drop(fixture *f, const char *name, Window source) {
+    XEvent e = {.xclient = {.type = ClientMessage,
+                            .window = (Window)f->widget,
+                            .message_type = XInternAtom(f->display, name, False),
+                            .format = 32,
+                            .data.l = {(long)source, 0, CurrentTime}}};
+    XSendEvent(f->display, (Window)f->widget, False, NoEventMask, &e);
+    XSync(f->display, False);
+    f->idle->idle(f->handle);
+}
+
+/* Waits for an event of a kind. */
+static XEvent wait_for(fixture *f, int type) {
+    XEvent e = {.type = 0};
+    for (int i = 0; i < 1000 && e.type != type; i++) {
+        const struct timespec moment = {0, 1000000};
+        f->idle->idle(f->handle);
+        if (XPending(f->display))
+            XNextEvent(f->display, &e);
+        else
+            nanosleep(&moment, NULL);
+    }
+    CHECK(e.type == type, "no event %d", type);
+    return e;
+}
+
+static void a_file_is_dropped_on_the_window(void **state) {
+    (void)state;
+    static const char list[] = "file:///music/My%20hall.wav\r\nfile:///music/other.wav\r\n";
+    fixture f = begin("urn:gpuconv:stereo");
+    Window source = XCreateSimpleWindow(f.display, DefaultRootWindow(f.display), 0, 0, 10, 10, 0, 0, 0);
+    Atom selection = XInternAtom(f.display, "XdndSelection", False);
+    XSetSelectionOwner(f.display, selection, source, CurrentTime);
+    send_drop(&f, "XdndPosition", source);
+    XEvent e = wait_for(&f, ClientMessage);
+    assert_true(e.xclient.message_type == XInternAtom(f.display, "XdndStatus", False) && (e.xclient.data.l[1] & 1));
+    send_drop(&f, "XdndDrop", source);
+    e = wait_for(&f, SelectionRequest);
+    const XSelectionRequestEvent request = e.xselectionrequest;
+    assert_true(request.target == XInternAtom(f.display, "text/uri-list", False));
+    XChangeProperty(f.display, request.requestor, request.property, request.target, 8, PropModeReplace,
+                    (const unsigned char *)list, sizeof list - 1);
+    XEvent given = {.xselection = {.type = SelectionNotify,
+                                   .requestor = request.requestor,
+                                   .selection = request.selection,
+                                   .target = request.target,
+                                   .property = request.property}};
+    XSendEvent(f.display, request.requestor, False, NoEventMask, &given);
+    e = wait_for(&f, ClientMessage);
+    assert_true(e.xclient.message_type == XInternAtom(f.display, "XdndFinished", False) && e.xclient.data.l[1] == 1);
+    assert_string_equal(written.path, "/music/My hall.wav");
+    send_drop(&f, "XdndPosition", 0x12345); /* a source that has gone does not end the program */
+    send_drop(&f, "XdndDrop", 0x12345);
+    send_drop(&f, "XdndNothing", 0);
+    end(&f);
+}
+
+static void sources_are_dragged_around_the_head(void **state) {
+    (void)state;
+    static const char *const plugins[] = {"urn:gpuconv:space-stereo", "urn:gpuconv:space-mono"};
+    for (int k = 0; k < COUNT(plugins); k++) {
+        fixture f = begin(plugins[k]);
+        show(&f, PLUGIN_BUNDLE "/default.sofa");
+        double x, y, to_x, to_y;
+        window_direction_to_xy(&f.layout, 0, 0, &x, &y);
+        window_direction_to_xy(&f.layout, -120, 30, &to_x, &to_y);
+        drag(&f, x, y, to_x, to_y);
+        CHECK(fabsf(written.value[AZIMUTH] + 120) < 1 && fabsf(written.value[ELEVATION] - 30) < 1, "%g, %g",
+              (double)written.value[AZIMUTH], (double)written.value[ELEVATION]);
+        rectangle head = window_button(&f.layout, 2), spread = window_knob(&f.layout, 2);
+        drag(&f, head.x + 5, head.y + 5, head.x, head.y);
+        assert_true(written.value[TRACKED] == 1);
+        drag(&f, spread.x + 30, spread.y + 30, spread.x + 30, spread.y + 30);
+        type(&f, "45");
+        key(&f, XK_Return, 0);
+        assert_true(written.value[SPREAD] == 45);
+        key(&f, XK_Home, 0);
+        assert_true(written.value[SPREAD] == (k ? 0 : 60));
+        end(&f);
+    }
     for (int i = 1; i < COUNT(mapped); i++)
         free(mapped[i]);
 }
@@ -435,8 +596,12 @@ int main(void) {
         cmocka_unit_test(a_scaled_window_is_larger_and_its_parts_follow),
         cmocka_unit_test(the_keyboard_reaches_every_part),
         cmocka_unit_test(an_error_is_shown_until_it_is_over),
-        cmocka_unit_test(names_are_in_natural_order_and_the_last_folder_is_kept),
+        cmocka_unit_test(names_are_in_natural_order_and_recent_files_are_kept),
         cmocka_unit_test(files_that_are_no_response_are_shown_with_the_reason),
+        cmocka_unit_test(values_searches_and_paths_are_typed),
+        cmocka_unit_test(the_second_response_is_chosen_apart),
+        cmocka_unit_test(a_file_is_dropped_on_the_window),
+        cmocka_unit_test(sources_are_dragged_around_the_head),
     };
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

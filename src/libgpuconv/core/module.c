@@ -9,16 +9,17 @@
 #include <unistd.h>
 
 void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
-    static const char *const folders[] = {"", "../lib/gpuconv/"};
-    char program[4096], path[4400];
-    size_t length = gc_os_program_path(program, sizeof program) ? strlen(program) : 0;
-    while (length > 0 && program[length - 1] != '/')
-        length--;
+    static const char *const folders[] = {"", "../lib/gpuconv/", "../../", "../../gpuconv/"};
+    char own[4096], path[4400];
     (void)snprintf(why, room, "%s%s is not beside the program", name, gc_os_module_suffix);
-    for (size_t i = 0; length > 0 && i < sizeof folders / sizeof *folders; i++) {
-        (void)snprintf(path, sizeof path, "%.*s%s%.100s%s", (int)length, program, folders[i], name,
-                       gc_os_module_suffix);
-        if (access(path, R_OK) != 0)
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        if (!(i < 2 ? gc_os_program_path(own, sizeof own) : gc_os_code_path(own, sizeof own)))
+            continue;
+        size_t length = strlen(own);
+        while (length > 0 && own[length - 1] != '/')
+            length--;
+        (void)snprintf(path, sizeof path, "%.*s%s%.100s%s", (int)length, own, folders[i], name, gc_os_module_suffix);
+        if (length == 0 || access(path, R_OK) != 0)
             continue;
         void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = module ? dlsym(module, symbol) : NULL;
         if (found)

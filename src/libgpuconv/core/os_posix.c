@@ -4,6 +4,7 @@
 #include "file_lock.h"
 #include "os_posix.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,6 +23,12 @@
 #include <unistd.h>
 
 /* ---- Processor and processes ------------------------------------------------------------------------------------ */
+
+bool gc_os_code_path(char *path, size_t room) {
+    Dl_info info;
+    return dladdr(gc_os_module_suffix, &info) != 0 && info.dli_fname && *info.dli_fname == '/' &&
+           (size_t)snprintf(path, room, "%s", info.dli_fname) < room;
+}
 
 bool gc_os_find_program(const char *name, char *program, size_t room) {
     const char *path = getenv("PATH");

@@ -208,6 +208,11 @@ bool gc_os_program_path(char *path, size_t room) {
     return true;
 }
 
+bool gc_os_code_path(char *path, size_t room) { /* there is no plug-in */
+    (void)path, (void)room;
+    return false;
+}
+
 const char gc_os_module_suffix[] = ".dll";
 
 /* ---- Pipes, terminals and signals -------------------------------------------------------------------------------- */

@@ -211,6 +211,7 @@ void gpuconv_motion_free(gpuconv_motion *m) {
     free(m->spectrum);
     free(m->energy);
     free(m->blend);
+    free(m->placed);
     free(m->delay);
     free(m->turn);
     free(m->mixture);

@@ -32,6 +32,7 @@ struct gpuconv_motion {
     _Atomic int64_t ahead; /* frames by which the path is ahead of the input */
     _Atomic bool turned;   /* the head is turned by these angles */
     _Atomic double angle[3];
+    _Atomic(double) *placed; /* per channel: where it is instead of on the path; NaN: it follows that */
 
     /* On a GPU: then there are no spectra here. */
     const gc_motion_backend *backend; /* NULL: on the CPU */

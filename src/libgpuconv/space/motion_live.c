@@ -5,7 +5,8 @@
  *
  * The callback copies and never waits. Both rings are addressed by frames since the beginning, so that a result that
  * comes too late is silence, and later ones are at their place again. Input that the ring has no room for, because the
- * thread was late for several blocks, is made up by silence.
+ * thread was late for several blocks, is made up by silence. Without a thread the callback renders each interval as
+ * soon as its input is complete.
  */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -69,23 +70,28 @@ static void fetch(gpuconv_motion *m, gc_motion_live *l) {
     }
 }
 
+/* Renders what the callback has written, up to the end of an interval. Returns the number of frames; -1 after a
+ * failure. */
+static int64_t render(gpuconv_motion *m, gc_motion_live *l) {
+    const int64_t frames = feed(m, l);
+    if (frames < 0)
+        atomic_store(&l->failed, true);
+    if (frames > 0) {
+        fetch(m, l);
+        atomic_fetch_add_explicit(&l->read, frames, memory_order_release);
+    }
+    return frames;
+}
+
 static void *run(void *motion) {
     gpuconv_motion *m = motion;
     gc_motion_live *l = m->live;
     const double most = 0.0005, part = 8; /* seconds of a sleep, and of which part of a hop */
     const struct timespec interval = {0, (long)(1e9 * fmin(most, (double)m->hop / m->set->responses->rate / part))};
     gc_flush_subnormals();
-    while (!atomic_load(&l->quit) && !atomic_load(&l->failed)) {
-        const int64_t frames = feed(m, l);
-        if (frames < 0)
-            atomic_store(&l->failed, true);
-        else if (frames == 0)
+    while (!atomic_load(&l->quit) && !atomic_load(&l->failed))
+        if (render(m, l) == 0)
             nanosleep(&interval, NULL);
-        else {
-            fetch(m, l);
-            atomic_fetch_add_explicit(&l->read, frames, memory_order_release);
-        }
-    }
     return NULL;
 }
 
@@ -109,8 +115,8 @@ void gc_motion_live_free(gpuconv_motion *m) {
 /* Allocates the rings, and makes all spectra. Returns MEMORY, CANCELLED. */
 static gpuconv_status prepare(gpuconv_motion *m, gc_motion_live *l, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
-    l->latency = m->skip + m->hop + l->block + gc_max(m->hop, l->block);
-    l->tiles = gc_divide_up(4 * (l->latency + l->block), m->hop);
+    l->latency = m->skip + m->hop + (l->block ? l->block + gc_max(m->hop, l->block) : 0);
+    l->tiles = gc_divide_up(4 * (l->latency + gc_max(m->hop, l->block)), m->hop);
     const int64_t frames = l->tiles * m->hop;
     l->in = m->backend ? m->backend->alloc_pinned(m->gpu, m->channels * frames)
                        : gc_alloc(m->channels, frames * (int64_t)sizeof *l->in);
@@ -128,8 +134,8 @@ static gpuconv_status prepare(gpuconv_motion *m, gc_motion_live *l, gpuconv_erro
 gpuconv_status gpuconv_motion_start(gpuconv_motion *m, int block, gpuconv_error *error) {
     if (!m)
         return gc_fail_null(error, __func__);
-    if (block < 1 || block > 1 << 20)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a block has 1 to 1048576 frames, not %d", block);
+    if (block < 0 || block > 1 << 20)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a block has 1 to 1048576 frames, or 0, not %d", block);
     if (m->live || m->fed || m->ended)
         return gc_fail(error, GPUCONV_ERROR_STATE, "the moving sources have been started");
     m->live = gc_calloc(1, sizeof *m->live);
@@ -139,16 +145,18 @@ gpuconv_status gpuconv_motion_start(gpuconv_motion *m, int block, gpuconv_error 
     m->width = m->backend ? m->hop : m->width;
     m->live->block = block;
     gpuconv_status status = prepare(m, m->live, error);
-    if (!status && pthread_create(&m->live->thread, NULL, run, m) != 0)
+    if (!status && block && pthread_create(&m->live->thread, NULL, run, m) != 0)
         status = gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the thread of the moving sources");
-    m->live->running = !status;
+    m->live->running = !status && block;
     if (status)
         gc_motion_live_free(m);
     return status;
 }
 
-/* Writes a part of the input to its ring; silence for NULL. Returns how many frames there was room for. */
-static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const float *const *in, int64_t frames) {
+/* Writes a part of the input, from frame `first` on, to its ring; silence for NULL. Returns how many frames there was
+ * room for. */
+static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const float *const *in, int64_t first,
+                          int64_t frames) {
     const int64_t at = atomic_load_explicit(&l->written, memory_order_relaxed);
     const int64_t room = l->tiles * m->hop - (at - atomic_load_explicit(&l->read, memory_order_acquire));
     const int64_t all = gc_min(frames, room);
@@ -158,7 +166,7 @@ static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const floa
         float *tile = find_frames(m, l->in, m->channels, at + done, &part);
         for (int c = 0; c < m->channels; c++)
             if (in)
-                memcpy(tile + c * m->hop, in[c] + done, (size_t)part * sizeof *tile);
+                memcpy(tile + c * m->hop, in[c] + first + done, (size_t)part * sizeof *tile);
             else
                 memset(tile + c * m->hop, 0, (size_t)part * sizeof *tile);
     }
@@ -166,25 +174,35 @@ static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const floa
     return all;
 }
 
-void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *const *out, int64_t frames) {
-    gc_motion_live *l = m ? m->live : NULL;
-    if (!l || !in || !out)
-        return;
-    l->missing -= write_ring(m, l, NULL, l->missing);
-    l->missing += frames - (l->missing ? 0 : write_ring(m, l, in, frames));
+/* Takes frames from the frame `first` of a block on, and gives as many. */
+static void process(gpuconv_motion *m, const float *const *in, float *const *out, int64_t first, int64_t frames) {
+    gc_motion_live *l = m->live;
+    l->missing -= write_ring(m, l, NULL, 0, l->missing);
+    l->missing += frames - (l->missing ? 0 : write_ring(m, l, in, first, frames));
+    while (!l->running && !atomic_load(&l->failed) && render(m, l) > 0) {
+    }
     const int64_t from = l->at - l->latency, made = atomic_load_explicit(&l->made, memory_order_acquire);
     const int64_t before = gc_min(frames, gc_max(0, -from)), there = gc_max(0, gc_min(frames, made - from) - before);
     for (int r = 0; r < m->receivers; r++)
-        memset(out[r], 0, (size_t)frames * sizeof **out);
+        memset(out[r] + first, 0, (size_t)frames * sizeof **out);
     int64_t part;
     for (int64_t done = 0; done < there; done += part) {
         part = there - done;
         const float *tile = find_frames(m, l->out, m->receivers, from + before + done, &part);
         for (int r = 0; r < m->receivers; r++)
-            memcpy(out[r] + before + done, tile + r * m->hop, (size_t)part * sizeof *tile);
+            memcpy(out[r] + first + before + done, tile + r * m->hop, (size_t)part * sizeof *tile);
     }
     atomic_fetch_add_explicit(&l->late, frames - before - there, memory_order_relaxed);
     l->at += frames;
+}
+
+void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *const *out, int64_t frames) {
+    if (!m || !m->live || !in || !out)
+        return;
+    for (int64_t at = 0, part; at < frames; at += part) {
+        part = m->live->running ? frames : gc_min(frames - at, m->hop);
+        process(m, in, out, at, part);
+    }
 }
 
 void gpuconv_motion_seek(gpuconv_motion *m, int64_t frame) {
@@ -198,6 +216,13 @@ void gpuconv_motion_turn(gpuconv_motion *m, const double angles[3]) {
     for (int k = 0; k < 3; k++)
         atomic_store_explicit(&m->angle[k], angles[k], memory_order_relaxed);
     atomic_store_explicit(&m->turned, true, memory_order_release);
+}
+
+void gpuconv_motion_place(gpuconv_motion *m, int channel, const double direction[3]) {
+    if (!m || !direction || channel < 0 || channel >= m->channels)
+        return;
+    for (int k = 2; k >= 0; k--) /* the first one last: without it the path is followed */
+        atomic_store_explicit(&m->placed[3 * channel + k], direction[k], memory_order_release);
 }
 
 int64_t gpuconv_motion_latency(const gpuconv_motion *m) {

@@ -57,8 +57,13 @@ gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
     m->blend = gc_calloc(moments, sizeof *m->blend);
     m->delay = gc_calloc(moments, receivers * (int64_t)sizeof *m->delay);
     m->output = gc_calloc(receivers, (chunk + m->taps) * (int64_t)sizeof *m->output);
-    if (!m->line || !m->blend || !m->delay || !m->output)
+    m->placed = gc_alloc(m->channels, 3 * (int64_t)sizeof *m->placed);
+    m->room = 2 * chunk; /* enough if all is fetched in time */
+    m->ready = gc_calloc(receivers, m->room * (int64_t)sizeof *m->ready);
+    if (!m->line || !m->blend || !m->delay || !m->output || !m->placed || !m->ready)
         return gc_fail_memory(error, "the moving sources");
+    for (int64_t i = 0; i < 3 * m->channels; i++)
+        atomic_init(&m->placed[i], (double)NAN);
     if (m->backend)
         return gc_motion_open_gpu(m, error);
     m->fft = gc_fft_new(m->simd, m->points);
@@ -91,9 +96,14 @@ static gc_rotation rotation_at(gpuconv_motion *m, double seconds) {
  * sound left, found by iteration. Returns the delay of the distance in frames. */
 static double find_place(const gpuconv_motion *m, double time, int channel, double at[3]) {
     enum { ITERATIONS = 8 };
-    double seconds = 0;
+    double seconds = 0, placed[3];
+    for (int k = 0; k < 3; k++)
+        placed[k] = atomic_load_explicit(&m->placed[3 * channel + k], memory_order_acquire);
     for (int i = 0; i < (m->config.doppler ? ITERATIONS : 1); i++) {
-        gc_path_at(m->path, fmax(0, time - seconds), channel, at);
+        if (isnan(placed[0]))
+            gc_path_at(m->path, fmax(0, time - seconds), channel, at);
+        else
+            gc_path_point(placed, at);
         seconds = sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) / speed_of_sound;
     }
     return m->config.doppler ? seconds * m->set->responses->rate : 0;

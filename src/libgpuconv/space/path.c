@@ -157,6 +157,10 @@ gpuconv_status gpuconv_path_new_still(const char *place, int channels, gpuconv_p
 void gc_path_at(const gpuconv_path *p, double seconds, int channel, double at[3]) {
     double place[3];
     gc_track_at(&p->track, seconds, 3 * channel, 3, place);
+    gc_path_point(place, at);
+}
+
+void gc_path_point(const double place[3], double at[3]) {
     const double azimuth = place[0] * pi / 180, elevation = place[1] * pi / 180;
     at[0] = place[2] * cos(elevation) * cos(azimuth);
     at[1] = place[2] * cos(elevation) * sin(azimuth);

@@ -14,6 +14,9 @@ struct gpuconv_path {
  * distance are each linear between two rows. */
 void gc_path_at(const gpuconv_path *path, double seconds, int channel, double at[3]);
 
+/* Turns azimuth, elevation and distance into metres along the axes. */
+void gc_path_point(const double place[3], double at[3]);
+
 /* Writes the least and the largest distance of all channels. */
 void gc_path_distances(const gpuconv_path *path, double *least, double *most);
 

@@ -8,13 +8,10 @@
 static const double floor_level = -80; /* dB at the lower edge of the envelope */
 static const double meter_least = -60, meter_most = 6;
 
-typedef struct color {
-    double r, g, b, a;
-} color;
-
-static const color background = {0.13, 0.14, 0.16, 1}, panel = {0.09, 0.10, 0.11, 1}, text = {0.88, 0.89, 0.90, 1},
-                   faint = {0.55, 0.57, 0.60, 1}, accent = {0.95, 0.66, 0.24, 1}, selected = {0.24, 0.30, 0.38, 1},
-                   alarm = {0.90, 0.28, 0.22, 1}, good = {0.33, 0.72, 0.47, 1};
+const color window_panel = {0.09, 0.10, 0.11, 1}, window_text = {0.88, 0.89, 0.90, 1},
+            window_faint = {0.55, 0.57, 0.60, 1}, window_accent = {0.95, 0.66, 0.24, 1},
+            window_selected = {0.24, 0.30, 0.38, 1};
+static const color background = {0.13, 0.14, 0.16, 1}, alarm = {0.90, 0.28, 0.22, 1}, good = {0.33, 0.72, 0.47, 1};
 static const color channel_color[WAVE_CHANNELS] = {
     {0.35, 0.66, 0.95, 0.75}, {0.42, 0.82, 0.62, 0.55}, {0.80, 0.60, 0.90, 0.45}, {0.90, 0.80, 0.50, 0.40}};
 
@@ -22,7 +19,7 @@ static void paint(cairo_t *cr, color c) {
     cairo_set_source_rgba(cr, c.r, c.g, c.b, c.a);
 }
 
-static void fill(cairo_t *cr, rectangle r, color c) {
+void draw_fill(cairo_t *cr, rectangle r, color c) {
     paint(cr, c);
     cairo_rectangle(cr, r.x, r.y, r.w, r.h);
     cairo_fill(cr);
@@ -37,8 +34,7 @@ static void leave_out(const char *what, size_t gap, size_t end, char *to, size_t
     (void)snprintf(to, size, "%.*s...%s", (int)gap, what, what + end);
 }
 
-/* Writes text from x on, shortened in the middle to fit `width`; align 0.5: centred in it. @return its width */
-static double write(cairo_t *cr, rectangle r, double align, color c, const char *what) {
+double draw_text(cairo_t *cr, rectangle r, double align, color c, const char *what) {
     char shown[WINDOW_PATH_MOST + 8];
     cairo_text_extents_t e;
     size_t length = strlen(what), kept = length;
@@ -67,7 +63,7 @@ static void format_seconds(char *to, size_t size, const char *name, double secon
 static void draw_focus(cairo_t *cr, const window *w, part which, rectangle r) {
     if (w->focus != which)
         return;
-    paint(cr, accent);
+    paint(cr, window_accent);
     cairo_set_line_width(cr, 1);
     cairo_rectangle(cr, r.x + 0.5, r.y + 0.5, r.w - 1, r.h - 1);
     cairo_stroke(cr);
@@ -78,29 +74,44 @@ static const char *last_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Draws the field of the search: what is typed, or the name of the folder. */
+static void draw_search(cairo_t *cr, const window *w) {
+    const rectangle r = window_search(w);
+    const bool typing = w->focus == PART_LIST || *w->search;
+    char shown[WINDOW_PATH_MOST + 2];
+    draw_fill(cr, r, window_panel);
+    (void)snprintf(shown, sizeof shown, "%s|", w->search);
+    const char *name = *w->search ? shown : w->folder.is_recent ? "recent files" : last_name(w->folder.path);
+    draw_text(cr, (rectangle){r.x + 6, r.y, r.w - 12, r.h}, 0, *w->search ? window_accent : window_faint, name);
+    if (typing)
+        draw_focus(cr, w, w->focus, r);
+}
+
 static void draw_list(cairo_t *cr, const window *w) {
     rectangle r = window_list(w);
-    write(cr, (rectangle){r.x, 12, r.w, 22}, 0, faint, last_name(w->folder.path));
-    fill(cr, r, panel);
-    size_t folder_length = strlen(w->folder.path);
+    draw_search(cr, w);
+    draw_fill(cr, r, window_panel);
     int rows = (int)(r.h / ROW);
     for (int i = 0; i < rows && w->scroll + i < w->folder.count; i++) {
-        const folder_entry *e = &w->folder.entry[w->scroll + i];
+        const folder_entry *e = folder_at(&w->folder, w->scroll + i);
         rectangle row = {r.x, r.y + i * ROW, r.w, ROW};
-        bool current = !e->is_folder && strncmp(w->path, w->folder.path, folder_length) == 0 &&
-                       strcmp(last_name(w->path), e->name) == 0;
         char name[WINDOW_PATH_MOST];
-        (void)snprintf(name, sizeof name, "%s%s", e->name, e->is_folder ? "/" : "");
-        if (current)
-            fill(cr, row, selected);
+        if (!e->is_folder && folder_path_of(&w->folder, e, name) && strcmp(name, w->path[w->slot]) == 0)
+            draw_fill(cr, row, window_selected);
+        (void)snprintf(name, sizeof name, "%s%s", last_name(e->name), e->is_folder ? "/" : "");
         if (w->focus == PART_LIST && w->scroll + i == w->cursor)
             draw_focus(cr, w, PART_LIST, row);
-        write(cr, (rectangle){row.x + 8, row.y, row.w - 20, row.h}, 0, e->is_folder ? faint : text, name);
+        draw_text(cr, (rectangle){row.x + 8, row.y, row.w - 20, row.h}, 0, e->is_folder ? window_faint : window_text,
+                  name);
     }
     if (w->folder.count > rows) {
         double share = (double)rows / w->folder.count;
-        fill(cr, (rectangle){r.x + r.w - 5, r.y + r.h * w->scroll / w->folder.count, 4, fmax(8, r.h * share)}, faint);
+        draw_fill(cr, (rectangle){r.x + r.w - 5, r.y + r.h * w->scroll / w->folder.count, 4, fmax(8, r.h * share)},
+                  window_faint);
     }
+    if (w->folder.count == 0)
+        draw_text(cr, (rectangle){r.x + 8, r.y, r.w - 16, ROW}, 0, window_faint,
+                  *w->search ? "nothing of this name" : "nothing here");
 }
 
 /* Returns the height of a magnitude above the lower edge, 0..1. */
@@ -123,7 +134,7 @@ static double fade_gain(const window *w, bounds b, double t) {
            rise(reversed ? from_end : from_start, attack);
 }
 
-/* Draws a channel's envelope: outside of the kept part faint, in its fade as attenuated. */
+/* Draws a channel's envelope: outside of the kept part window_faint, in its fade as attenuated. */
 static void draw_envelope(cairo_t *cr, const window *w, int channel) {
     rectangle r = window_wave(w);
     bounds b = window_bounds(w);
@@ -144,7 +155,7 @@ static void draw_envelope(cairo_t *cr, const window *w, int channel) {
 }
 
 static void draw_handle(cairo_t *cr, rectangle r, double x, const char *name, bool low, bool focused) {
-    paint(cr, accent);
+    paint(cr, window_accent);
     cairo_set_line_width(cr, focused ? 3.5 : 1.5);
     cairo_move_to(cr, x, r.y);
     cairo_line_to(cr, x, r.y + r.h);
@@ -154,22 +165,41 @@ static void draw_handle(cairo_t *cr, rectangle r, double x, const char *name, bo
     cairo_text_extents_t e;
     cairo_text_extents(cr, name, &e);
     double left = x + 9 + e.x_advance > r.x + r.w ? x - 9 - e.x_advance : x + 9;
-    write(cr, (rectangle){left, low ? r.y + r.h - 14 : r.y + 1, e.x_advance + 1, 12}, 0, accent, name);
+    draw_text(cr, (rectangle){left, low ? r.y + r.h - 14 : r.y + 1, e.x_advance + 1, 12}, 0, window_accent, name);
+}
+
+/* Draws times beneath the wave, at steps of 1, 2 or 5. */
+static void draw_axis(cairo_t *cr, const window *w) {
+    const rectangle r = window_wave(w);
+    const double all = w->wave.seconds, apart = 64, decade = pow(10, floor(log10(all * apart / r.w)));
+    const double times = all * apart / r.w / decade, step = decade * (times <= 1   ? 1
+                                                                      : times <= 2 ? 2
+                                                                      : times <= 5 ? 5
+                                                                                   : 10);
+    char label[40];
+    for (int i = 0; i * step <= all; i++) {
+        const double x = window_time_to_x(w, i * step);
+        draw_fill(cr, (rectangle){x, r.y + r.h, 1, 4}, window_faint);
+        (void)snprintf(label, sizeof label, "%g%s", i * step * (all < 1 ? 1000 : 1), i ? "" : all < 1 ? " ms" : " s");
+        draw_text(cr, (rectangle){x + 4, r.y + r.h + 2, 60, 16}, 0, window_faint, label);
+    }
 }
 
 static void draw_wave(cairo_t *cr, const window *w) {
     rectangle r = window_wave(w);
     char label[200];
-    fill(cr, r, panel);
+    draw_fill(cr, r, window_panel);
     if (!w->wave.channels) {
-        write(cr, r, 0.5, w->wave.message[0] ? alarm : faint, w->wave.message[0] ? w->wave.message : "reading ...");
+        draw_text(cr, r, 0.5, *w->wave.message && *w->path[w->slot] ? alarm : window_faint,
+                  *w->wave.message ? w->wave.message : "reading ...");
         return;
     }
+    draw_axis(cr, w);
     for (int level = -20; level > floor_level; level -= 20) {
         double y = r.y + level / floor_level * r.h;
-        fill(cr, (rectangle){r.x, y, r.w, 1}, (color){1, 1, 1, 0.08});
+        draw_fill(cr, (rectangle){r.x, y, r.w, 1}, (color){1, 1, 1, 0.08});
         (void)snprintf(label, sizeof label, "%d dB", level);
-        write(cr, (rectangle){r.x + r.w - 50, y + 2, 46, 12}, 1, faint, label);
+        draw_text(cr, (rectangle){r.x + r.w - 50, y + 2, 46, 12}, 1, window_faint, label);
     }
     for (int c = w->wave.channels - 1; c >= 0; c--)
         draw_envelope(cr, w, c);
@@ -192,23 +222,23 @@ static void draw_error(cairo_t *cr, const window *w) {
         shown = c + 1;
     r.y += floor(r.h / 2) - 12;
     r.h = 24;
-    fill(cr, r, alarm);
-    write(cr, (rectangle){r.x + 8, r.y, r.w - 16, r.h}, 0, text, shown);
+    draw_fill(cr, r, alarm);
+    draw_text(cr, (rectangle){r.x + 8, r.y, r.w - 16, r.h}, 0, window_text, shown);
 }
 
 static void draw_knob(cairo_t *cr, const window *w, int index) {
     const double from = 0.75 * 3.14159265358979, span = 1.5 * 3.14159265358979;
-    const knob *k = &window_knobs[index];
+    const knob *k = &w->panel->knob[index];
     rectangle r = window_knob(w, index);
     double value = (double)w->value[k->port], x = r.x + r.w / 2, y = r.y + 42;
     char shown[40];
-    write(cr, (rectangle){r.x, r.y, r.w, 16}, 0.5, faint, k->name);
+    draw_text(cr, (rectangle){r.x, r.y, r.w, 16}, 0.5, window_faint, k->name);
     cairo_set_line_width(cr, 6);
-    paint(cr, panel);
+    paint(cr, window_panel);
     cairo_new_path(cr);
     cairo_arc(cr, x, y, 20, from, from + span);
     cairo_stroke(cr);
-    paint(cr, accent);
+    paint(cr, window_accent);
     cairo_arc(cr, x, y, 20, from, from + fmax(0.001, span * knob_place(k, value)));
     cairo_stroke(cr);
     if ((k->port == TRIM && value >= 0) || (k->port == LOW_CUT && value <= k->least) ||
@@ -217,8 +247,11 @@ static void draw_knob(cairo_t *cr, const window *w, int index) {
     else if (k->least == -90 && value <= -90)
         (void)snprintf(shown, sizeof shown, "-inf dB");
     else
-        (void)snprintf(shown, sizeof shown, "%.*f %s", k->decimals, value, k->unit);
-    write(cr, (rectangle){r.x, r.y + 68, r.w, 16}, 0.5, text, shown);
+        (void)snprintf(shown, sizeof shown, "%.*f%s", k->decimals, value, k->unit);
+    const bool typing = w->focus == (part)(PART_KNOB + index) && *w->typed;
+    if (typing)
+        (void)snprintf(shown, sizeof shown, "%s|", w->typed);
+    draw_text(cr, (rectangle){r.x, r.y + 68, r.w, 16}, 0.5, typing ? window_accent : window_text, shown);
     draw_focus(cr, w, (part)(PART_KNOB + index), r);
 }
 
@@ -226,38 +259,41 @@ static void draw_meter(cairo_t *cr, const window *w, int index) {
     rectangle r = window_meter(w, index);
     double level = (double)w->value[PEAK_IN + index];
     double share = fmin(fmax((level - meter_least) / (meter_most - meter_least), 0), 1);
-    fill(cr, r, panel);
-    fill(cr, (rectangle){r.x, r.y + r.h * (1 - share), r.w, r.h * share}, level > 0 ? alarm : good);
-    fill(cr, (rectangle){r.x, r.y + r.h * meter_most / (meter_most - meter_least), r.w, 1}, faint);
+    draw_fill(cr, r, window_panel);
+    draw_fill(cr, (rectangle){r.x, r.y + r.h * (1 - share), r.w, r.h * share}, level > 0 ? alarm : good);
+    draw_fill(cr, (rectangle){r.x, r.y + r.h * meter_most / (meter_most - meter_least), r.w, 1}, window_faint);
     if (index % 2 == 0)
-        write(cr, (rectangle){r.x - 2, r.y + r.h + 2, 36, 16}, 0.5, faint, index ? "out" : "in");
+        draw_text(cr, (rectangle){r.x - 2, r.y + r.h + 2, 36, 16}, 0.5, window_faint, index ? "out" : "in");
 }
 
 /* Writes the name of the response, shortened, and what it is. */
 static void draw_title(cairo_t *cr, const window *w) {
     const double gap = 14;
-    rectangle r = window_wave(w), b = window_button(w, BYPASS);
+    rectangle r = window_wave(w), b = window_button(w, w->form.is_space ? BYPASS : SECOND);
     char about[100] = "", length[40];
     cairo_text_extents_t e = {0};
     if (w->wave.channels) {
         format_seconds(length, sizeof length, "", w->wave.seconds);
         (void)snprintf(about, sizeof about, "%d channel%s, %.0f Hz, %s", w->wave.total, w->wave.total == 1 ? "" : "s",
                        w->wave.rate, length);
-        cairo_text_extents(cr, about, &e);
+    } else if (w->wave.directions) {
+        (void)snprintf(about, sizeof about, "%d directions, %.0f Hz", w->wave.total, w->wave.rate);
     }
+    cairo_text_extents(cr, about, &e);
     double room = b.x - r.x - gap;
-    double name =
-        write(cr, (rectangle){r.x, 12, room - (*about ? e.x_advance + gap : 0), 22}, 0, text, last_name(w->path));
-    write(cr, (rectangle){r.x + name + gap, 12, room - name - gap, 22}, 0, faint, about);
+    double name = draw_text(cr, (rectangle){r.x, 12, room - (*about ? e.x_advance + gap : 0), 22}, 0, window_text,
+                            last_name(w->path[w->slot]));
+    draw_text(cr, (rectangle){r.x + name + gap, 12, room - name - gap, 22}, 0, window_faint, about);
 }
 
 static void draw_button(cairo_t *cr, const window *w, int index) {
-    static const char *const names[BUTTONS] = {"bypass", "reverse", "autogain"};
-    static const port ports[BUTTONS] = {ENABLED, REVERSE, AUTOGAIN};
-    bool is_on = (w->value[ports[index]] > 0) != (index == BYPASS);
+    const button *k = &w->panel->button[index];
+    const bool is_on = k->port < PORTS   ? (w->value[k->port] > 0) != k->inverted
+                       : index == RECENT ? w->folder.is_recent
+                                         : w->slot == 1;
     rectangle r = window_button(w, index);
-    fill(cr, r, !is_on ? panel : index == BYPASS ? alarm : selected);
-    write(cr, r, 0.5, is_on ? text : faint, names[index]);
+    draw_fill(cr, r, !is_on ? window_panel : index == BYPASS ? alarm : window_selected);
+    draw_text(cr, r, 0.5, is_on ? window_text : window_faint, k->name);
     draw_focus(cr, w, (part)(PART_BUTTON + index), r);
 }
 
@@ -271,12 +307,15 @@ void window_draw(window *w) {
     cairo_set_font_size(cr, 12);
     draw_title(cr, w);
     draw_list(cr, w);
-    draw_wave(cr, w);
+    if (w->form.is_space)
+        draw_head(cr, w);
+    else
+        draw_wave(cr, w);
     if (*w->error)
         draw_error(cr, w);
-    for (int i = 0; i < BUTTONS; i++)
+    for (int i = 0; i < w->panel->buttons; i++)
         draw_button(cr, w, i);
-    for (int i = 0; i < KNOBS; i++)
+    for (int i = 0; i < w->panel->knobs; i++)
         draw_knob(cr, w, i);
     for (int i = 0; i < 4; i++)
         draw_meter(cr, w, i);

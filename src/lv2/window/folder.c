@@ -8,11 +8,14 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-static bool looks_like_a_response(const char *name) {
+static bool looks_like_a_response(const folder *f, const char *name) {
     static const char *const endings[] = {".wav", ".flac", ".aif",  ".aiff", ".ogg",  ".opus",   ".mp3",
                                           ".caf", ".w64",  ".rf64", ".au",   ".conf", ".matrix", ".txt"};
     const char *ending = strrchr(name, '.');
+    if (f->sets)
+        return ending && strcasecmp(ending, ".sofa") == 0;
     for (size_t i = 0; ending && i < sizeof endings / sizeof *endings; i++)
         if (strcasecmp(ending, endings[i]) == 0)
             return true;
@@ -51,16 +54,16 @@ static int compare(const void *a, const void *b) {
 }
 
 void folder_free(folder *f) {
-    for (int i = 0; i < f->count; i++)
+    for (int i = 0; i < f->total; i++)
         free(f->entry[i].name);
     free(f->entry);
     f->entry = NULL;
-    f->count = 0;
+    f->total = f->count = 0;
 }
 
 static bool add(folder *f, const char *name, bool is_folder) {
-    if (f->count % 64 == 0) {
-        folder_entry *larger = realloc(f->entry, (size_t)(f->count + 64) * sizeof *larger);
+    if (f->total % 64 == 0) {
+        folder_entry *larger = realloc(f->entry, (size_t)(f->total + 64) * sizeof *larger);
         if (!larger)
             return false;
         f->entry = larger;
@@ -68,8 +71,28 @@ static bool add(folder *f, const char *name, bool is_folder) {
     char *copy = strdup(name);
     if (!copy)
         return false;
-    f->entry[f->count++] = (folder_entry){copy, is_folder};
+    f->entry[f->total++] = (folder_entry){copy, is_folder, 0};
     return true;
+}
+
+void folder_search(folder *f, const char *text) {
+    f->count = 0;
+    for (int i = 0; i < f->total; i++) {
+        const char *slash = strrchr(f->entry[i].name, '/');
+        if (strcasestr(slash ? slash : f->entry[i].name, text))
+            f->entry[f->count++].shown = i;
+    }
+}
+
+const folder_entry *folder_at(const folder *f, int row) {
+    return &f->entry[f->entry[row].shown];
+}
+
+bool folder_path_of(const folder *f, const folder_entry *e, char path[WINDOW_PATH_MOST]) {
+    const bool whole = *e->name == '/';
+    const int length = snprintf(path, WINDOW_PATH_MOST, "%s%s%s", whole ? "" : f->path,
+                                whole || strcmp(f->path, "/") == 0 ? "" : "/", e->name);
+    return length >= 0 && length < WINDOW_PATH_MOST;
 }
 
 bool folder_read(folder *f, const char *path) {
@@ -77,64 +100,102 @@ bool folder_read(folder *f, const char *path) {
     char real[WINDOW_PATH_MOST];
     (void)snprintf(real, sizeof real, "%s", path); /* `path` may be f->path */
     folder_free(f);
+    f->is_recent = false;
     (void)snprintf(f->path, sizeof f->path, "%s", real);
     bool good = strcmp(real, "/") == 0 || add(f, "..", true);
     DIR *d = opendir(real);
-    for (struct dirent *e; d && good && f->count < MOST && (e = readdir(d));) {
+    for (struct dirent *e; d && good && f->total < MOST && (e = readdir(d));) {
         char full[WINDOW_PATH_MOST + sizeof e->d_name];
         struct stat s;
         (void)snprintf(full, sizeof full, "%s/%s", real, e->d_name);
         if (*e->d_name == '.' || stat(full, &s) != 0)
             continue;
-        if (S_ISDIR(s.st_mode) || (S_ISREG(s.st_mode) && looks_like_a_response(e->d_name)))
+        if (S_ISDIR(s.st_mode) || (S_ISREG(s.st_mode) && looks_like_a_response(f, e->d_name)))
             good = add(f, e->d_name, S_ISDIR(s.st_mode));
     }
     if (d)
         closedir(d);
-    if (f->count)
-        qsort(f->entry, (size_t)f->count, sizeof *f->entry, compare);
+    if (f->total)
+        qsort(f->entry, (size_t)f->total, sizeof *f->entry, compare);
+    folder_search(f, "");
     return good;
 }
 
-/* ---- The folder of the last window ------------------------------------------------------------------------------- */
+/* ---- Recent files ------------------------------------------------------------------------------------------------ */
 
-/* Writes the path of the file in which it is stored, and makes its folders if `make`. @return false: there is none */
-static bool find_store(char store[WINDOW_PATH_MOST], bool make) {
+/* Opens the file in which they are stored, one a line, the newest first; for writing with its folders. @return NULL if
+ * it cannot be opened */
+static FILE *open_store(bool writes) {
+    char store[WINDOW_PATH_MOST];
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     const bool given = state && *state == '/';
     if (!given && (!home || *home != '/'))
-        return false;
-    int length =
-        snprintf(store, WINDOW_PATH_MOST, "%s%s/gpuconv/folder", given ? state : home, given ? "" : "/.local/state");
-    if (length < 0 || length >= WINDOW_PATH_MOST)
-        return false;
-    for (char *slash = strchr(store + 1, '/'); make && slash; slash = strchr(slash + 1, '/')) {
+        return NULL;
+    const int length =
+        snprintf(store, sizeof store, "%s%s/gpuconv/recent", given ? state : home, given ? "" : "/.local/state");
+    if (length < 0 || length >= (int)sizeof store)
+        return NULL;
+    for (char *slash = strchr(store + 1, '/'); writes && slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         (void)mkdir(store, 0700); /* most of them exist; opening the file tells */
         *slash = '/';
     }
-    return true;
+    return fopen(store, writes ? "w" : "r");
+}
+
+/* Adds the files of the store: those that exist and are of this kind, or all. @return false: out of memory */
+static bool add_recent(folder *f, bool all) {
+    enum { MOST = 30 };
+    char line[WINDOW_PATH_MOST + 1];
+    FILE *file = open_store(false);
+    bool good = true;
+    while (file && good && f->total < MOST && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (*line == '/' && (all || (looks_like_a_response(f, line) && access(line, R_OK) == 0)))
+            good = add(f, line, false);
+    }
+    if (file)
+        (void)fclose(file);
+    return good;
+}
+
+bool folder_read_recent(folder *f) {
+    folder_free(f);
+    f->is_recent = true;
+    *f->path = '\0';
+    const bool good = add_recent(f, false);
+    folder_search(f, "");
+    return good;
+}
+
+static bool write_line(FILE *file, const char *text) {
+    const size_t length = strlen(text);
+    return fwrite(text, 1, length, file) == length && fwrite("\n", 1, 1, file) == 1;
 }
 
 void folder_remember(const char *path) {
-    char store[WINDOW_PATH_MOST];
-    FILE *file = find_store(store, true) ? fopen(store, "w") : NULL;
-    if (!file)
+    folder old = {.total = 0};
+    if (*path != '/' || strchr(path, '\n') || !add_recent(&old, true)) {
+        folder_free(&old);
         return;
-    const size_t length = strlen(path);
-    bool good = fwrite(path, 1, length, file) == length;
-    if (fclose(file) != 0 || !good)
-        (void)remove(store);
+    }
+    FILE *file = open_store(true);
+    bool good = file && write_line(file, path);
+    for (int i = 0; i < old.total && good; i++)
+        good = strcmp(old.entry[i].name, path) == 0 || write_line(file, old.entry[i].name);
+    if (file)
+        (void)fclose(file); /* a file that ends early has fewer names */
+    folder_free(&old);
 }
 
-bool folder_recall(char path[WINDOW_PATH_MOST]) {
-    char store[WINDOW_PATH_MOST];
-    struct stat s;
-    FILE *file = find_store(store, false) ? fopen(store, "r") : NULL;
-    if (!file)
-        return false;
-    size_t length = fread(path, 1, WINDOW_PATH_MOST - 1, file);
-    path[length] = '\0';
-    (void)fclose(file);
-    return *path == '/' && strlen(path) == length && stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+bool folder_recall(const folder *f, char path[WINDOW_PATH_MOST]) {
+    folder recent = {.sets = f->sets};
+    const bool found = add_recent(&recent, false) && recent.total > 0;
+    if (found) {
+        (void)snprintf(path, WINDOW_PATH_MOST, "%s", recent.entry[0].name);
+        char *slash = strrchr(path, '/');
+        slash[slash == path] = '\0';
+    }
+    folder_free(&recent);
+    return found;
 }

@@ -3,28 +3,52 @@
 
 #include <math.h>
 
-const knob window_knobs[KNOBS] = {{TRIM, "Trim", "dB", -120, 0, 0, false, 0},
-                                  {STRETCH, "Stretch", "x", 0.25, 4, 1, true, 2},
-                                  {ATTACK, "Attack", "ms", 0, 1000, 0, false, 0},
-                                  {PREDELAY, "Predelay", "ms", 0, 500, 0, false, 0},
-                                  {WIDTH, "Width", "%", 0, 200, 100, false, 0},
-                                  {LOW_CUT, "Low cut", "Hz", 20, 2000, 20, true, 0},
-                                  {HIGH_CUT, "High cut", "Hz", 500, 20000, 20000, true, 0},
-                                  {WET, "Wet", "dB", -90, 24, 0, false, 1},
-                                  {DRY, "Dry", "dB", -90, 24, -90, false, 1},
-                                  {GAIN, "Gain", "dB", -90, 24, 0, false, 1}};
+static const double pi = 3.14159265358979;
 
 enum {
     LIST_WIDTH = 200,
     EDGE = 12,
     TOP = 44,
     LEFT = LIST_WIDTH + 2 * EDGE,
-    KNOB_COLUMNS = 5,
     KNOB_ROW = 88,
     KNOB_ROWS = 2 * KNOB_ROW,
+    AXIS = 18,  /* beneath the wave */
     RIGHT = 84, /* of the meters and the buttons beneath them */
-    BUTTON = 22
+    BUTTON = 22,
+    RECENT_WIDTH = 56
 };
+
+static const knob reverb_knobs[] =
+    {{TRIM, "Trim", " dB", -120, 0, 0, false, 0},        {STRETCH, "Stretch", " x", 0.25, 4, 1, true, 2},
+     {ATTACK, "Attack", " ms", 0, 1000, 0, false, 0},    {PREDELAY, "Predelay", " ms", 0, 500, 0, false, 0},
+     {CROSSFADE, "Second", " %", 0, 100, 0, false, 0},   {WIDTH, "Width", " %", 0, 200, 100, false, 0},
+     {LOW_CUT, "Low cut", " Hz", 20, 2000, 20, true, 0}, {HIGH_CUT, "High cut", " Hz", 500, 20000, 20000, true, 0},
+     {WET, "Wet", " dB", -90, 24, 0, false, 1},          {DRY, "Dry", " dB", -90, 24, -90, false, 1},
+     {GAIN, "Gain", " dB", -90, 24, 0, false, 1}},
+                  space_knobs[] = {{AZIMUTH, "Azimuth", "\u00b0", -180, 180, 0, false, 0},
+                                   {ELEVATION, "Elevation", "\u00b0", -90, 90, 0, false, 0},
+                                   {SPREAD, "Width", "\u00b0", 0, 180, 60, false, 0},
+                                   {GAIN, "Gain", " dB", -90, 24, 0, false, 1},
+                                   {OSC_PORT, "OSC port", "", 1024, 65535, 9000, false, 0}};
+
+static const button reverb_buttons[] = {{"bypass", ENABLED, true, 0, -1, RIGHT},
+                                        {"recent", PORTS, false, 0, -1, RECENT_WIDTH},
+                                        {"second", PORTS, false, RIGHT + 6, -1, RIGHT - 20},
+                                        {"reverse", REVERSE, false, 0, BUTTON + 4, RIGHT},
+                                        {"autogain", AUTOGAIN, false, 0, 0, RIGHT}},
+                    space_buttons[] = {{"bypass", ENABLED, true, 0, -1, RIGHT},
+                                       {"recent", PORTS, false, 0, -1, RECENT_WIDTH},
+                                       {"head: OSC", TRACKED, false, 0, 0, RIGHT}};
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+const panel window_panels[2] = {{reverb_knobs, COUNT(reverb_knobs), 6, reverb_buttons, COUNT(reverb_buttons)},
+                                {space_knobs, COUNT(space_knobs), 5, space_buttons, COUNT(space_buttons)}};
+
+rectangle window_search(const window *w) {
+    (void)w;
+    return (rectangle){EDGE, 12, LIST_WIDTH - RECENT_WIDTH - 6, BUTTON};
+}
 
 rectangle window_list(const window *w) {
     int rows = (w->height - TOP - EDGE) / ROW;
@@ -32,25 +56,35 @@ rectangle window_list(const window *w) {
 }
 
 rectangle window_wave(const window *w) {
-    return (rectangle){LEFT, TOP, w->width - LEFT - EDGE, w->height - TOP - KNOB_ROWS - 2 * EDGE};
+    if (w->form.is_space) /* beside the meters */
+        return (rectangle){LEFT, TOP, w->width - LEFT - 2 * EDGE - RIGHT, w->height - TOP - KNOB_ROW - 2 * EDGE};
+    return (rectangle){LEFT, TOP, w->width - LEFT - EDGE, w->height - TOP - KNOB_ROWS - 2 * EDGE - AXIS};
 }
 
 rectangle window_button(const window *w, int index) {
-    if (index == BYPASS)
-        return (rectangle){w->width - EDGE - RIGHT, 12, RIGHT, BUTTON};
-    return (rectangle){w->width - EDGE - RIGHT, w->height - EDGE - BUTTON - (index == REVERSED ? BUTTON + 4 : 0), RIGHT,
-                       BUTTON};
+    const button *b = &w->panel->button[index];
+    if (index == RECENT)
+        return (rectangle){EDGE + LIST_WIDTH - RECENT_WIDTH, 12, RECENT_WIDTH, BUTTON};
+    const double top = b->bottom < 0 ? 12 : w->height - EDGE - BUTTON - b->bottom;
+    return (rectangle){w->width - EDGE - b->right - b->width, top, b->width, BUTTON};
 }
 
 rectangle window_knob(const window *w, int index) {
-    double width = floor((w->width - LEFT - RIGHT - 2 * EDGE) / (double)KNOB_COLUMNS);
-    const int row = index / KNOB_COLUMNS, column = index % KNOB_COLUMNS;
-    return (rectangle){LEFT + column * width, w->height - KNOB_ROWS - EDGE + row * KNOB_ROW, width, KNOB_ROW};
+    const int columns = w->panel->columns, row = index / columns, column = index % columns;
+    double width = floor((w->width - LEFT - RIGHT - 2 * EDGE) / (double)columns);
+    const int rows = (w->panel->knobs - 1) / columns + 1;
+    return (rectangle){LEFT + column * width, w->height - EDGE - (rows - row) * KNOB_ROW, width, KNOB_ROW};
 }
 
 rectangle window_meter(const window *w, int index) {
     double x = w->width - EDGE - RIGHT + index * 18 + (index >= 2 ? 12 : 0);
-    return (rectangle){x, w->height - KNOB_ROWS - EDGE, 14, KNOB_ROWS - 2 * BUTTON - 4 - 24};
+    const double top = w->form.is_space ? TOP : w->height - KNOB_ROWS - EDGE;
+    return (rectangle){x, top, 14, w->height - EDGE - 2 * BUTTON - 4 - 24 - top};
+}
+
+double window_normal(const window *w, int index) {
+    const knob *k = &w->panel->knob[index];
+    return k->port == SPREAD && w->form.inputs == 1 ? 0 : k->normal; /* one channel has no width of its own */
 }
 
 double knob_place(const knob *k, double value) {
@@ -90,4 +124,25 @@ bounds window_bounds(const window *w) {
 double window_time_to_x(const window *w, double seconds) {
     rectangle r = window_wave(w);
     return r.x + (w->wave.seconds > 0 ? seconds / w->wave.seconds : 0) * r.w;
+}
+
+/* Returns the circle of the horizon around the head: the rectangle around it. */
+static rectangle horizon(const window *w) {
+    const rectangle r = window_wave(w);
+    const double size = fmin(r.w, r.h) - 44;
+    return (rectangle){r.x + (r.w - size) / 2, r.y + (r.h - size) / 2, size, size};
+}
+
+void window_direction_to_xy(const window *w, double azimuth, double elevation, double *x, double *y) {
+    const rectangle r = horizon(w);
+    const double radius = r.w / 2 * (1 - fabs(elevation) / 90), angle = azimuth * pi / 180;
+    *x = r.x + r.w / 2 - radius * sin(angle);
+    *y = r.y + r.h / 2 - radius * cos(angle);
+}
+
+void window_xy_to_direction(const window *w, double x, double y, double *azimuth, double *elevation) {
+    const rectangle r = horizon(w);
+    const double left = r.x + r.w / 2 - x, front = r.y + r.h / 2 - y;
+    *azimuth = atan2(left, front) * 180 / pi;
+    *elevation = 90 * (1 - fmin(1, hypot(left, front) / (r.w / 2)));
 }

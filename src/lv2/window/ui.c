@@ -16,33 +16,31 @@
 #include <string.h>
 
 typedef struct uris {
-    LV2_URID transfer, path, string, set, get, property, value, response, error;
+    LV2_URID transfer, path, string, set, get, property, value, response[SLOTS], error;
 } uris;
 
 typedef struct ui {
     window window;
     LV2UI_Write_Function write;
     LV2UI_Controller controller;
-    uint32_t audio_ports; /* between LATE_BLOCKS and ENABLED */
     LV2_Atom_Forge forge;
     uris uri;
 } ui;
 
 static void set_value(void *context, port number, float value) {
     ui *u = context;
-    uint32_t index = (uint32_t)number + (number >= ENABLED ? u->audio_ports : 0);
-    u->write(u->controller, index, sizeof value, 0, &value);
+    u->write(u->controller, gc_lv2_port_index(u->window.form, number), sizeof value, 0, &value);
 }
 
-/* Sends a patch:Set of the response, or a patch:Get for a NULL path, to the plug-in. */
-static void send_path(ui *u, const char *path) {
+/* Sends a patch:Set of a response, or a patch:Get for a NULL path, to the plug-in. */
+static void send_path(ui *u, int slot, const char *path) {
     uint8_t buffer[WINDOW_PATH_MOST + 256] __attribute__((aligned(8)));
     LV2_Atom_Forge_Frame object;
     LV2_Atom_Forge *f = &u->forge;
     lv2_atom_forge_set_buffer(f, buffer, sizeof buffer);
     bool fits = lv2_atom_forge_object(f, &object, 0, path ? u->uri.set : u->uri.get);
     if (path)
-        fits = fits && lv2_atom_forge_key(f, u->uri.property) && lv2_atom_forge_urid(f, u->uri.response) &&
+        fits = fits && lv2_atom_forge_key(f, u->uri.property) && lv2_atom_forge_urid(f, u->uri.response[slot]) &&
                lv2_atom_forge_key(f, u->uri.value) && lv2_atom_forge_path(f, path, (uint32_t)strlen(path));
     if (!fits)
         return;
@@ -51,8 +49,8 @@ static void send_path(ui *u, const char *path) {
     u->write(u->controller, CONTROL, lv2_atom_total_size(atom), u->uri.transfer, atom);
 }
 
-static void set_path(void *context, const char *path) {
-    send_path(context, path);
+static void set_path(void *context, int slot, const char *path) {
+    send_path(context, slot, path);
 }
 
 static void map_uris(ui *u, LV2_URID_Map *m) {
@@ -62,7 +60,7 @@ static void map_uris(ui *u, LV2_URID_Map *m) {
                     .get = m->map(m->handle, LV2_PATCH__Get),
                     .property = m->map(m->handle, LV2_PATCH__property),
                     .value = m->map(m->handle, LV2_PATCH__value),
-                    .response = m->map(m->handle, RESPONSE_URI),
+                    .response = {m->map(m->handle, RESPONSE_URI), m->map(m->handle, SECOND_URI)},
                     .error = m->map(m->handle, ERROR_URI),
                     .string = m->map(m->handle, LV2_ATOM__String)};
     lv2_atom_forge_init(&u->forge, m);
@@ -106,17 +104,19 @@ static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *
         return NULL;
     u->write = write;
     u->controller = controller;
-    u->audio_ports = strstr(plugin, "mono") ? 3 : 4;
     map_uris(u, map);
     window *w = &u->window;
     w->set_value = set_value;
     w->set_path = set_path;
     w->context = u;
+    w->form = gc_lv2_form(plugin);
+    w->folder.sets = w->form.is_space;
+    w->panel = &window_panels[w->form.is_space];
     w->scale = find_scale(options, map);
     (void)snprintf(w->bundle, sizeof w->bundle, "%s", bundle);
     w->value[ENABLED] = w->value[STRETCH] = 1;
-    for (int i = 0; i < KNOBS; i++)
-        w->value[window_knobs[i].port] = (float)window_knobs[i].normal;
+    for (int i = 0; i < w->panel->knobs; i++)
+        w->value[w->panel->knob[i].port] = (float)window_normal(w, i);
     for (int i = 0; i < 4; i++)
         w->value[PEAK_IN + i] = -90;
     if (!window_open(w, parent)) {
@@ -126,7 +126,7 @@ static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *
     *widget = (LV2UI_Widget)w->id;
     if (resize)
         resize->ui_resize(resize->handle, (int)(WINDOW_WIDTH * w->scale), (int)(WINDOW_HEIGHT * w->scale));
-    send_path(u, NULL);
+    send_path(u, 0, NULL);
     return u;
 }
 
@@ -146,9 +146,10 @@ static void receive(ui *u, const LV2_Atom *atom, uint32_t size) {
     const char *content = LV2_ATOM_BODY_CONST(value);
     if (content[value->size - 1] != '\0')
         return;
-    if (which == u->uri.response && value->type == u->uri.path && *content)
-        window_show_path(&u->window, content);
-    else if (which == u->uri.error && value->type == u->uri.string)
+    for (int s = 0; s < SLOTS; s++)
+        if (which == u->uri.response[s] && value->type == u->uri.path && *content)
+            window_show_path(&u->window, s, content);
+    if (which == u->uri.error && value->type == u->uri.string)
         window_show_error(&u->window, content);
 }
 
@@ -157,10 +158,8 @@ static void port_event(LV2UI_Handle handle, uint32_t index, uint32_t size, uint3
     if (format == u->uri.transfer) {
         receive(u, data, size);
     } else if (format == 0 && size == sizeof(float)) {
-        bool before = index < AUDIO;
-        if (!before && index < AUDIO + u->audio_ports)
-            return;
-        uint32_t number = before ? index : index - u->audio_ports;
+        uint32_t channel;
+        const port number = gc_lv2_port_at(u->window.form, index, &channel);
         if (number >= PORTS || u->window.value[number] == *(const float *)data)
             return;
         u->window.value[number] = *(const float *)data;

@@ -1,4 +1,5 @@
-/* Reads the envelope of a response on a thread, so that a large file does not stop the host's window. */
+/* Reads the envelope of a response, or the directions of a set, on a thread, so that a large file does not stop the
+ * host's window. */
 #include "window.h"
 
 #include <math.h>
@@ -13,6 +14,26 @@ static gpuconv_status load(const char *path, gpuconv_ir **ir, gpuconv_error *err
         (strcasecmp(ending, ".conf") == 0 || strcasecmp(ending, ".txt") == 0 || strcasecmp(ending, ".matrix") == 0))
         return gpuconv_ir_load_matrix(path, 48000, ir, error);
     return gpuconv_ir_load(path, ir, error);
+}
+
+/* Reads the directions of a set, or some of many. */
+static gpuconv_status read_set(const char *path, wave *w, gpuconv_error *error) {
+    gpuconv_sofa *set;
+    gpuconv_status status = gpuconv_sofa_open(path, 0, &set, error);
+    if (status)
+        return status;
+    w->total = gpuconv_sofa_directions(set);
+    w->rate = gpuconv_sofa_rate(set);
+    const int step = (w->total - 1) / WAVE_BINS + 1;
+    for (int i = 0; i < w->total; i += step) {
+        double at[3];
+        gpuconv_sofa_position(set, i, at);
+        float *direction = w->direction[w->directions++];
+        direction[0] = (float)(atan2(at[1], at[0]) * 180 / 3.14159265358979);
+        direction[1] = (float)(atan2(at[2], hypot(at[0], at[1])) * 180 / 3.14159265358979);
+    }
+    gpuconv_sofa_free(set);
+    return status;
 }
 
 /* Takes the magnitudes of the first routes. */
@@ -43,10 +64,11 @@ static void *read_wave(void *argument) {
     gpuconv_ir *ir = NULL;
     (void)gpuconv_cancel_set(&r->cancel);
     memset(&r->made, 0, sizeof r->made);
-    if (load(r->path, &ir, &error) == GPUCONV_OK)
+    if (r->is_set)
+        (void)read_set(r->path, &r->made, &error);
+    else if (load(r->path, &ir, &error) == GPUCONV_OK)
         measure(ir, &r->made);
-    else
-        (void)snprintf(r->made.message, sizeof r->made.message, "%.199s", error.message);
+    (void)snprintf(r->made.message, sizeof r->made.message, "%.199s", error.message);
     gpuconv_ir_free(ir);
     atomic_store(&r->done, true);
     return NULL;
@@ -60,9 +82,10 @@ void wave_reader_end(wave_reader *r) {
     r->running = false;
 }
 
-void wave_reader_begin(wave_reader *r, const char *path) {
+void wave_reader_begin(wave_reader *r, bool is_set, const char *path) {
     wave_reader_end(r);
     r->cancel = 0;
+    r->is_set = is_set;
     atomic_store(&r->done, false);
     (void)snprintf(r->path, sizeof r->path, "%s", path);
     r->running = pthread_create(&r->thread, NULL, read_wave, r) == 0; /* without it, no envelope is shown */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { DOUBLE_CLICK = 400 /* ms */, GRIP = 8 /* pixels beside a handle */ };
 
@@ -46,6 +47,7 @@ bool window_open(window *w, Window parent) {
                  ExposureMask | StructureNotifyMask | ButtonPressMask | ButtonReleaseMask | ButtonMotionMask |
                      KeyPressMask);
     w->surface = cairo_xlib_surface_create(w->display, w->id, DefaultVisual(w->display, screen), width, height);
+    window_accept_drops(w);
     XMapWindow(w->display, w->id);
     XFlush(w->display);
     w->dirty = true;
@@ -72,10 +74,16 @@ static void scroll_by(window *w, int rows) {
     w->dirty = true;
 }
 
-static void open_folder(window *w, const char *path) {
-    (void)folder_read(&w->folder, path); /* what fitted into memory is shown */
+void window_refresh_list(window *w) {
+    folder_search(&w->folder, *w->search == '/' || *w->search == '~' ? "" : w->search);
     w->scroll = w->cursor = 0;
     w->dirty = true;
+}
+
+static void open_folder(window *w, const char *path) {
+    *w->search = '\0';
+    (void)folder_read(&w->folder, path); /* what fitted into memory is shown */
+    window_refresh_list(w);
 }
 
 /* Cuts the last name off a path. @return false: it has no folder */
@@ -94,42 +102,53 @@ static void open_parent(window *w) {
         open_folder(w, path);
 }
 
-static void choose_row(window *w, int row) {
+void window_choose_path(window *w, const char *path) {
+    struct stat s;
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
+        open_folder(w, path);
+        return;
+    }
+    folder_remember(path);
+    w->set_path(w->context, w->slot, path);
+}
+
+void window_choose_row(window *w, int row) {
     char path[WINDOW_PATH_MOST];
     if (row < 0 || row >= w->folder.count)
         return;
-    const folder_entry *e = &w->folder.entry[row];
-    if (strcmp(e->name, "..") == 0) {
+    const folder_entry *e = folder_at(&w->folder, row);
+    if (strcmp(e->name, "..") == 0)
         open_parent(w);
-        return;
-    }
-    int length = snprintf(path, sizeof path, "%s/%s", strcmp(w->folder.path, "/") == 0 ? "" : w->folder.path, e->name);
-    if (length < 0 || length >= (int)sizeof path)
-        return;
-    if (e->is_folder)
-        open_folder(w, path);
-    else {
-        folder_remember(w->folder.path);
-        w->set_path(w->context, path);
-    }
+    else if (folder_path_of(&w->folder, e, path))
+        window_choose_path(w, path);
 }
 
-void window_show_path(window *w, const char *path) {
-    char resolved[PATH_MAX], folder_path[WINDOW_PATH_MOST], own[PATH_MAX];
-    const char *full = realpath(path, resolved) ? resolved : path;
-    const bool is_new = strcmp(full, w->path) != 0;
-    (void)snprintf(folder_path, sizeof folder_path, "%s", full);
-    (void)snprintf(w->path, sizeof w->path, "%s", full);
-    if (is_new && cut_name(folder_path)) { /* the same response leaves the folder that the user is looking at */
-        if (realpath(w->bundle, own) && strcmp(own, folder_path) == 0 && !folder_recall(folder_path))
+/* Shows the response of the slot: its envelope, and its folder, unless recent files are listed. */
+static void show_slot(window *w, bool with_folder) {
+    char folder_path[WINDOW_PATH_MOST], own[PATH_MAX];
+    const char *path = w->path[w->slot];
+    (void)snprintf(folder_path, sizeof folder_path, "%s", path);
+    if (with_folder && !w->folder.is_recent && cut_name(folder_path)) {
+        if (realpath(w->bundle, own) && strcmp(own, folder_path) == 0 && !folder_recall(&w->folder, folder_path))
             (void)snprintf(folder_path, sizeof folder_path, "%s", own);
         if (strcmp(folder_path, w->folder.path) != 0)
             open_folder(w, folder_path);
     }
-    w->wave.channels = 0;
-    w->wave.message[0] = '\0';
-    wave_reader_begin(&w->reader, full);
+    wave_reader_end(&w->reader);
+    w->wave.channels = w->wave.directions = 0;
+    (void)snprintf(w->wave.message, sizeof w->wave.message, "%s", *path ? "" : "choose a second response");
+    if (*path)
+        wave_reader_begin(&w->reader, w->form.is_space, path);
     w->dirty = true;
+}
+
+void window_show_path(window *w, int slot, const char *path) {
+    char resolved[PATH_MAX];
+    const char *full = realpath(path, resolved) ? resolved : path;
+    const bool is_new = strcmp(full, w->path[slot]) != 0; /* the same one leaves the folder that is looked at */
+    (void)snprintf(w->path[slot], sizeof w->path[slot], "%s", full);
+    if (slot == w->slot)
+        show_slot(w, is_new);
 }
 
 void window_show_error(window *w, const char *error) {
@@ -148,12 +167,16 @@ static part find_part(const window *w, double x, double y) {
     rectangle r = window_wave(w);
     if (is_inside(window_list(w), x, y))
         return PART_LIST;
-    for (int i = 0; i < BUTTONS; i++)
+    for (int i = 0; i < w->panel->buttons; i++)
         if (is_inside(window_button(w, i), x, y))
             return (part)(PART_BUTTON + i);
-    for (int i = 0; i < KNOBS; i++)
+    for (int i = 0; i < w->panel->knobs; i++)
         if (is_inside(window_knob(w, i), x, y))
             return (part)(PART_KNOB + i);
+    if (is_inside(window_search(w), x, y))
+        return PART_LIST;
+    if (w->form.is_space)
+        return is_inside(r, x, y) ? PART_SOURCE : PART_NONE;
     if (y < r.y || y >= r.y + r.h || !w->wave.channels)
         return PART_NONE;
     bounds b = window_bounds(w);
@@ -164,7 +187,7 @@ static part find_part(const window *w, double x, double y) {
     return fabs(x - window_time_to_x(w, b.start)) <= GRIP ? PART_START : PART_NONE;
 }
 
-static void change(window *w, port number, double value) {
+void window_change(window *w, port number, double value) {
     if (w->value[number] == (float)value)
         return;
     w->value[number] = (float)value;
@@ -181,43 +204,66 @@ static void move_handle(window *w, part which, double t) {
     if (which == PART_START) {
         double start = fmin(fmin(t, 30), b.end - 0.001), end = b.start + (double)w->value[LENGTH];
         if (w->value[LENGTH] > 0) /* the end stays */
-            change(w, LENGTH, fmax(0.001, end - fmax(0, start)));
-        change(w, START, fmax(0, start));
+            window_change(w, LENGTH, fmax(0.001, end - fmax(0, start)));
+        window_change(w, START, fmax(0, start));
     } else if (which == PART_END) {
-        change(w, LENGTH, t >= all ? 0 : fmin(60, fmax(0.001, t - b.start)));
+        window_change(w, LENGTH, t >= all ? 0 : fmin(60, fmax(0.001, t - b.start)));
     } else {
-        change(w, FADE, fmin(30, fmax(0, w->value[REVERSE] > 0 ? t - b.start : b.end - t) * stretch));
+        window_change(w, FADE, fmin(30, fmax(0, w->value[REVERSE] > 0 ? t - b.start : b.end - t) * stretch));
     }
+}
+
+/* Moves the sources to a place around the head; they stay above or below it. */
+static void move_source(window *w, double x, double y) {
+    double azimuth, elevation;
+    window_xy_to_direction(w, x, y, &azimuth, &elevation);
+    window_change(w, AZIMUTH, azimuth);
+    window_change(w, ELEVATION, w->value[ELEVATION] < 0 ? -elevation : elevation);
 }
 
 /* Turns a knob by the mouse's way; 200 units are its whole range, 2000 with Shift. */
 static void drag_knob(window *w, double y, bool fine) {
-    const knob *k = &window_knobs[w->dragged - PART_KNOB];
+    const knob *k = &w->panel->knob[w->dragged - PART_KNOB];
     double way = (w->grabbed_y - y) / (fine ? 2000 : 200);
-    change(w, k->port, knob_value(k, knob_place(k, (double)w->grabbed[k->port]) + way));
+    window_change(w, k->port, knob_value(k, knob_place(k, (double)w->grabbed[k->port]) + way));
 }
 
-static bool is_knob(part p) {
+bool window_is_knob(part p) {
     return p >= PART_KNOB && p < PART_BUTTON;
 }
 
 /* Turns a knob by hundredths of its range. */
 static void step_knob(window *w, part which, double hundredths) {
-    const knob *k = &window_knobs[which - PART_KNOB];
-    change(w, k->port, knob_value(k, knob_place(k, (double)w->value[k->port]) + hundredths * 0.01));
+    const knob *k = &w->panel->knob[which - PART_KNOB];
+    window_change(w, k->port, knob_value(k, knob_place(k, (double)w->value[k->port]) + hundredths * 0.01));
 }
 
 static void press_button(window *w, int index) {
-    static const port ports[BUTTONS] = {ENABLED, REVERSE, AUTOGAIN};
-    change(w, ports[index], w->value[ports[index]] > 0 ? 0 : 1);
+    const port number = w->panel->button[index].port;
+    if (number < PORTS) {
+        window_change(w, number, w->value[number] > 0 ? 0 : 1);
+    } else if (index == SECOND) {
+        w->slot = !w->slot;
+        show_slot(w, true);
+    } else if (w->folder.is_recent) {
+        w->folder.is_recent = false;
+        show_slot(w, true);
+    } else {
+        *w->search = '\0';
+        (void)folder_read_recent(&w->folder); /* what fitted into memory is shown */
+        window_refresh_list(w);
+    }
 }
 
 /* Sets a knob or a handle to its default. */
 static void reset(window *w, part which) {
-    if (is_knob(which))
-        change(w, window_knobs[which - PART_KNOB].port, window_knobs[which - PART_KNOB].normal);
-    else if (which >= PART_START && which <= PART_FADE)
-        change(w, which == PART_START ? START : which == PART_END ? LENGTH : FADE, 0);
+    if (window_is_knob(which))
+        window_change(w, w->panel->knob[which - PART_KNOB].port, window_normal(w, which - PART_KNOB));
+    else if (which == PART_SOURCE) {
+        window_change(w, AZIMUTH, 0);
+        window_change(w, ELEVATION, 0);
+    } else if (which >= PART_START && which <= PART_FADE)
+        window_change(w, which == PART_START ? START : which == PART_END ? LENGTH : FADE, 0);
 }
 
 static void press(window *w, const XButtonEvent *e) {
@@ -228,7 +274,7 @@ static void press(window *w, const XButtonEvent *e) {
         int way = e->button == Button4 ? 1 : -1;
         if (at == PART_LIST)
             scroll_by(w, -3 * way);
-        else if (is_knob(at))
+        else if (window_is_knob(at))
             step_knob(w, at, way);
         return;
     }
@@ -236,43 +282,54 @@ static void press(window *w, const XButtonEvent *e) {
         return;
     w->clicked = e->time;
     w->clicked_part = at;
-    w->focus = PART_NONE;
+    w->focus = window_is_knob(at) || is_inside(window_search(w), x, y) ? at : PART_NONE;
+    *w->typed = '\0';
     w->dirty = true;
     w->grabbed_y = y;
     memcpy(w->grabbed, w->value, sizeof w->grabbed);
-    if (at == PART_LIST) {
+    if (at == PART_LIST && w->focus == PART_NONE) {
         w->cursor = w->scroll + (int)((y - window_list(w).y) / ROW);
-        choose_row(w, w->cursor);
+        window_choose_row(w, w->cursor);
     } else if (at >= PART_BUTTON) {
         press_button(w, at - PART_BUTTON);
     } else if (twice) {
         reset(w, at);
     } else {
         w->dragged = at;
+        if (at == PART_SOURCE)
+            move_source(w, x, y);
     }
 }
 
 /* ---- The keyboard ------------------------------------------------------------------------------------------------ */
 
-/* Moves the keyboard to the next part; the handles are left out where there is no wave. */
+/* Returns whether the keyboard can choose a part; the handles are left out where there is no wave. */
+static bool is_present(const window *w, int which) {
+    if (which >= PART_BUTTON)
+        return which < PART_BUTTON + w->panel->buttons;
+    return which >= PART_KNOB ? which < PART_KNOB + w->panel->knobs
+                              : which == PART_LIST || (which >= PART_START && which <= PART_FADE && w->wave.channels);
+}
+
+/* Moves the keyboard to the next part. */
 static void move_focus(window *w, int way) {
     int next = (int)w->focus;
     do
         next = (next + way + PARTS) % PARTS;
-    while (next == PART_NONE || (next >= PART_START && next <= PART_FADE && !w->wave.channels));
+    while (!is_present(w, next));
     w->focus = (part)next;
     w->dirty = true;
 }
 
 /* Ends a drag and brings back the values before it. */
 static void undo_drag(window *w) {
-    static const port handles[] = {LENGTH, START, FADE};
-    if (is_knob(w->dragged))
-        change(w, window_knobs[w->dragged - PART_KNOB].port,
-               (double)w->grabbed[window_knobs[w->dragged - PART_KNOB].port]);
+    static const port handles[] = {LENGTH, START, FADE, AZIMUTH, ELEVATION};
+    if (window_is_knob(w->dragged))
+        window_change(w, w->panel->knob[w->dragged - PART_KNOB].port,
+                      (double)w->grabbed[w->panel->knob[w->dragged - PART_KNOB].port]);
     else
         for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
-            change(w, handles[i], (double)w->grabbed[handles[i]]);
+            window_change(w, handles[i], (double)w->grabbed[handles[i]]);
     w->dragged = PART_NONE;
 }
 
@@ -292,7 +349,7 @@ static void step(window *w, int right, int up) {
         open_parent(w);
     else if (w->focus == PART_LIST)
         move_cursor(w, -up);
-    else if (is_knob(w->focus))
+    else if (window_is_knob(w->focus))
         step_knob(w, w->focus, right + up);
     else if (w->focus >= PART_START && w->focus <= PART_FADE && w->wave.channels)
         move_handle(w, w->focus,
@@ -303,7 +360,10 @@ static void step(window *w, int right, int up) {
 }
 
 static void press_key(window *w, XKeyEvent *e) {
-    switch (XLookupKeysym(e, 0)) {
+    const KeySym symbol = XLookupKeysym(e, 0);
+    if (window_type(w, e, symbol))
+        return;
+    switch (symbol) {
     case XK_Tab:
     case XK_ISO_Left_Tab:
         move_focus(w, e->state & ShiftMask ? -1 : 1);
@@ -338,7 +398,7 @@ static void press_key(window *w, XKeyEvent *e) {
     case XK_KP_Enter:
     case XK_space:
         if (w->focus == PART_LIST)
-            choose_row(w, w->cursor);
+            window_choose_row(w, w->cursor);
         else if (w->focus >= PART_BUTTON)
             press_button(w, w->focus - PART_BUTTON);
         break;
@@ -384,13 +444,16 @@ static void handle(window *w, XEvent *e) {
         w->dragged = PART_NONE;
         break;
     case MotionNotify:
-        if (is_knob(w->dragged))
+        if (window_is_knob(w->dragged))
             drag_knob(w, e->xmotion.y / w->scale, (e->xmotion.state & ShiftMask) != 0);
+        else if (w->dragged == PART_SOURCE)
+            move_source(w, e->xmotion.x / w->scale, e->xmotion.y / w->scale);
         else if (w->dragged >= PART_START && w->dragged <= PART_FADE && w->wave.channels)
             move_handle(w, w->dragged,
                         (e->xmotion.x / w->scale - window_wave(w).x) / window_wave(w).w * w->wave.seconds);
         break;
     default:
+        window_handle_drop(w, e);
         break;
     }
 }

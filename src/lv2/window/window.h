@@ -1,5 +1,6 @@
 /* The LV2 plug-in's window: its state, and the interfaces of its parts: LV2 messages (ui.c), X11 events (window.c),
- * drawing (draw.c), the list of a folder (folder.c) and the envelope of the response (wave.c).
+ * what keyboard and search type (type.c), files that are dropped (drop.c), drawing (draw.c, head.c), the list of a
+ * folder (folder.c) and the envelope of the response (wave.c).
  *
  * The host calls everything on its UI thread, except that wave.c reads a response on a thread of its own. */
 #ifndef GPUCONV_LV2_WINDOW_H
@@ -14,55 +15,71 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS = 10 };
+enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS_MOST = 11, BUTTONS_MOST = 5, SLOTS = 2 };
 /* In units that `scale` pixels make. */
 enum { WINDOW_WIDTH = 840, WINDOW_HEIGHT = 480, WINDOW_LEAST_WIDTH = 700, WINDOW_LEAST_HEIGHT = 400 };
 
 /* ---- The list of a folder ---- */
 typedef struct folder_entry {
-    char *name;
+    char *name; /* of recent files the whole path */
     bool is_folder;
+    int shown; /* of the entry i: the number of the i-th one that is shown */
 } folder_entry;
 
 typedef struct folder {
-    char path[WINDOW_PATH_MOST];
-    folder_entry *entry; /* folders first, each in the order of names with numbers by value; the first one is ".."
-                            except at the root */
-    int count;
+    bool sets;                   /* of SOFA files, instead of audio and matrices */
+    bool is_recent;              /* the files that were chosen last, not a folder */
+    char path[WINDOW_PATH_MOST]; /* "" for recent files */
+    folder_entry *entry;         /* folders first, each in the order of names with numbers by value; the first one is
+                                    ".." except at the root */
+    int total, count;            /* entries, and those that are shown */
 } folder;
 
-/* Reads a folder: its folders, and its files that look like audio or a matrix; hidden ones are left out. A folder that
- * cannot be read is empty but for "..". @return false: out of memory */
+/* Reads a folder: its folders, and its files that look like responses; hidden ones are left out. A folder that cannot
+ * be read is empty but for "..". @return false: out of memory */
 bool folder_read(folder *f, const char *path);
 void folder_free(folder *f);
 
-/* Stores a path as the folder in which the next window starts; if it cannot be written, the next one does not know it.
- */
+/* Reads the files that were chosen last, in any window, the newest first. @return false: out of memory */
+bool folder_read_recent(folder *f);
+
+/* Shows only the entries whose name contains a text, in small or capital letters. */
+void folder_search(folder *f, const char *text);
+
+/* Returns an entry that is shown, from 0 to count - 1. */
+const folder_entry *folder_at(const folder *f, int row);
+
+/* Writes the path of an entry. @return false: it is too long */
+bool folder_path_of(const folder *f, const folder_entry *e, char path[WINDOW_PATH_MOST]);
+
+/* Stores a file as the newest one that was chosen; if it cannot be written, the next window does not know it. */
 void folder_remember(const char *path);
 
-/* Reads the folder that was stored last. @return whether there is one */
-bool folder_recall(char path[WINDOW_PATH_MOST]);
+/* Writes the folder of the newest file of `f`'s kind. @return whether there is one */
+bool folder_recall(const folder *f, char path[WINDOW_PATH_MOST]);
 
 /* ---- The envelope of a response ---- */
 typedef struct wave {
     float peak[WAVE_CHANNELS][WAVE_BINS]; /* magnitudes relative to the largest */
     int channels;                         /* drawn ones, at most WAVE_CHANNELS; 0: nothing was read */
-    int total;                            /* of the file */
+    int total;                            /* of the file; of a set its directions */
+    float direction[WAVE_BINS][2];        /* of a set: azimuth and elevation of some */
+    int directions;
     double seconds, rate;
     char message[200]; /* why nothing was read; "": none */
 } wave;
 
 typedef struct wave_reader {
     pthread_t thread;
-    bool running;
+    bool running, is_set;
     _Atomic bool done;
     volatile int cancel;
     char path[WINDOW_PATH_MOST];
     wave made; /* by the thread */
 } wave_reader;
 
-/* Starts to read a response; a read in progress is cancelled. */
-void wave_reader_begin(wave_reader *r, const char *path);
+/* Starts to read a response or a set; a read in progress is cancelled. */
+void wave_reader_begin(wave_reader *r, bool is_set, const char *path);
 
 /* Copies the envelope once it is there. @return whether it is new */
 bool wave_reader_take(wave_reader *r, wave *to);
@@ -77,13 +94,11 @@ typedef enum part {
     PART_START,
     PART_END,
     PART_FADE,
-    PART_KNOB, /* the first one; KNOBS of them */
-    PART_BUTTON = PART_KNOB + KNOBS,
-    PARTS = PART_BUTTON + 3
+    PART_SOURCE, /* around the head */
+    PART_KNOB,   /* the first one */
+    PART_BUTTON = PART_KNOB + KNOBS_MOST,
+    PARTS = PART_BUTTON + BUTTONS_MOST
 } part;
-
-/* The buttons, from PART_BUTTON on. */
-enum { BYPASS, REVERSED, LEVELLED, BUTTONS };
 
 typedef struct knob {
     port port;
@@ -93,7 +108,26 @@ typedef struct knob {
     int decimals;
 } knob;
 
-extern const knob window_knobs[KNOBS];
+typedef struct button {
+    const char *name;
+    port port;         /* that it turns on and off; PORTS: none */
+    bool inverted;     /* it is on while the port is off */
+    int right, bottom; /* its place: units from the right and from the lower edge; below 0: in the first line */
+    int width;
+} button;
+
+/* What a form of the plug-in shows. */
+typedef struct panel {
+    const knob *knob;
+    int knobs, columns;
+    const button *button;
+    int buttons;
+} panel;
+
+/* The buttons that all panels begin with: bypass, and the list of recent files; then that of the second response. */
+enum { BYPASS, RECENT, SECOND };
+
+extern const panel window_panels[2]; /* of reverbs and of spatial forms */
 
 typedef struct rectangle {
     double x, y, w, h;
@@ -108,8 +142,14 @@ typedef struct window {
     bool dirty;
     float value[PORTS];
     char bundle[WINDOW_PATH_MOST]; /* of the plug-in; its response is shown with the folder of the last window */
-    char path[WINDOW_PATH_MOST];   /* of the response */
-    char error[512];               /* why the last one was not loaded; "": it was */
+    lv2_form form;
+    const panel *panel;
+    int slot;                           /* the response that is shown and chosen */
+    char path[SLOTS][WINDOW_PATH_MOST]; /* of the responses; "": none */
+    char error[512];                    /* why the last one was not loaded; "": it was */
+    char search[WINDOW_PATH_MOST];      /* what the list is searched for, or a path that is typed */
+    char typed[24];                     /* value for the knob that has the keyboard */
+    Window source;                      /* of a file that is dragged over the window */
     folder folder;
     int scroll, cursor; /* first row shown, and the row that the keyboard chooses */
     part focus;         /* of the keyboard */
@@ -121,7 +161,7 @@ typedef struct window {
     Time clicked;         /* for double clicks */
     part clicked_part;
     void (*set_value)(void *context, port number, float value);
-    void (*set_path)(void *context, const char *path);
+    void (*set_path)(void *context, int slot, const char *path);
     void *context;
 } window;
 
@@ -132,8 +172,29 @@ void window_close(window *w);
 /* Handles the events that have arrived and draws the window if something has changed. */
 void window_idle(window *w);
 
-/* Shows another response: its folder, its name and its envelope. */
-void window_show_path(window *w, const char *path);
+/* Shows another response in a slot: its folder, its name and its envelope. */
+void window_show_path(window *w, int slot, const char *path);
+
+/* Opens a folder in the list, or asks the plug-in for a file. */
+void window_choose_path(window *w, const char *path);
+
+/* Opens the row of the list. */
+void window_choose_row(window *w, int row);
+
+/* Changes a control. */
+void window_change(window *w, port number, double value);
+
+/* Shows the list again after the folder or the search has changed. */
+void window_refresh_list(window *w);
+
+/* Handles a key that types a value or a search. @return false: it has another meaning */
+bool window_type(window *w, XKeyEvent *e, KeySym symbol);
+
+/* Says to other programs that files can be dropped here, and handles their messages. */
+void window_accept_drops(window *w);
+void window_handle_drop(window *w, const XEvent *e);
+
+bool window_is_knob(part p);
 
 /* Shows why a response was not loaded, until Escape is pressed or another one is; "": nothing. */
 void window_show_error(window *w, const char *error);
@@ -141,6 +202,7 @@ void window_show_error(window *w, const char *error);
 /* Where the parts are. Rows of the list are ROW high. */
 enum { ROW = 20 };
 rectangle window_list(const window *w);
+rectangle window_search(const window *w);
 rectangle window_wave(const window *w);
 rectangle window_button(const window *w, int index);
 rectangle window_knob(const window *w, int index);
@@ -153,10 +215,32 @@ typedef struct bounds {
 bounds window_bounds(const window *w);
 double window_time_to_x(const window *w, double seconds);
 
+/* The default of a knob. */
+double window_normal(const window *w, int index);
+
 /* A knob's place from 0 to 1, and its value there. */
 double knob_place(const knob *k, double value);
 double knob_value(const knob *k, double place);
 
+/* The place of a direction around the head, seen from above, and its inverse. */
+void window_direction_to_xy(const window *w, double azimuth, double elevation, double *x, double *y);
+void window_xy_to_direction(const window *w, double x, double y, double *azimuth, double *elevation);
+
 void window_draw(window *w);
+
+/* ---- Drawing ---- */
+typedef struct color {
+    double r, g, b, a;
+} color;
+
+extern const color window_panel, window_text, window_faint, window_accent, window_selected;
+
+void draw_fill(cairo_t *cr, rectangle r, color c);
+
+/* Writes text from x on, shortened in the middle to fit `width`; align 0.5: centred in it. @return its width */
+double draw_text(cairo_t *cr, rectangle r, double align, color c, const char *what);
+
+/* Draws the head and its sources (head.c). */
+void draw_head(cairo_t *cr, const window *w);
 
 #endif
