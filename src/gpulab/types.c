@@ -113,6 +113,8 @@ double gc_lab_decode(gc_lab_type type, const void *elements, int64_t index) {
 double gc_lab_round(gc_lab_type type, double value) {
     if (type == LAB_F64)
         return value;
+    if (type == LAB_I32) /* a float would round what is above 2^24 */
+        return trunc(value);
     union {
         double alignment;
         char bytes[8];
