@@ -7,11 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-json_t *gc_lab_recorded_load(void) {
-    json_error_t ignored;
-    return json_loads(gc_lab_recorded_text(), 0, &ignored);
-}
-
 const char *gc_lab_recorded_device(const json_t *recorded) {
     const char *name = json_string_value(json_object_get(json_object_get(recorded, "device"), "name"));
     return name ? name : "the recorded GPU";
@@ -33,11 +28,35 @@ const json_t *gc_lab_recorded_find(const json_t *recorded, const char *module, c
     return found;
 }
 
+/* Appends the measured rows of modules that the report lacks, each with the name of its own device. */
+static void append_missing(json_t *recorded, const json_t *other) {
+    json_t *rows = json_object_get(recorded, "results"), *row;
+    const char *device = gc_lab_recorded_device(other);
+    size_t i, own = json_array_size(rows);
+    json_array_foreach(json_object_get(other, "results"), i, row) {
+        bool found = false;
+        for (size_t k = 0; k < own && !found; k++)
+            found = has_text(json_array_get(rows, k), "module", json_string_value(json_object_get(row, "module")));
+        if (!found && json_object_set_new(row, "recorded_on", json_string(device)) == 0)
+            (void)json_array_append(rows, row);
+    }
+}
+
+json_t *gc_lab_recorded_load(void) {
+    json_error_t ignored;
+    json_t *recorded = json_loads(gc_lab_recorded_text(), 0, &ignored),
+           *other = json_loads(gc_lab_recorded_text_h100(), 0, &ignored);
+    append_missing(recorded, other);
+    json_decref(other);
+    return recorded;
+}
+
 void gc_lab_recorded_format(const json_t *row, gc_lab_detail detail, char *text, size_t room) {
     double median = json_number_value(json_object_get(row, "median")),
            share = json_number_value(json_object_get(row, "share"));
     const json_t *figure = json_object_get(row, "figure");
     const char *size = json_string_value(json_object_get(row, "size")),
+               *device = json_string_value(json_object_get(row, "recorded_on")),
                *bound = json_string_value(json_object_get(row, "bound")),
                *unit = json_string_value(json_object_get(row, "unit"));
     size_t used;
@@ -51,6 +70,8 @@ void gc_lab_recorded_format(const json_t *row, gc_lab_detail detail, char *text,
         used = (size_t)gc_format(text, room, "%.1f ns", median * 1e9);
     if (used < room && detail >= GC_LAB_SIZE)
         used += (size_t)snprintf(text + used, room - used, " at %s", size ? size : "?");
+    if (used < room && detail >= GC_LAB_SIZE && device)
+        used += (size_t)snprintf(text + used, room - used, " on an %s", device);
     if (used < room && share > 0 && bound)
         used += (size_t)gc_format(text + used, room - used,
                                   100 * share < 1 ? ", %.1g %% of the %s limit" : ", %.0f %% of the %s limit",

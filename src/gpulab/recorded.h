@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the recorded report, which the caller releases with json_decref; NULL if memory is exhausted. */
+/* Returns the recorded report of an H200, with the rows of an H100 for modules that it lacks; their member recorded_on
+ * names the device. The caller releases it with json_decref. NULL if memory is exhausted. */
 json_t *gc_lab_recorded_load(void);
 
 /* Returns the name of the recorded GPU, "NVIDIA H200". `recorded` may be NULL. */

@@ -12,6 +12,7 @@
 #include LAB_SOURCE_FILES /* generated; each line is LAB_SOURCE(number, "path in a checkout", "path of the file") */
 #undef LAB_SOURCE
 EMBED(lab_recorded_report, LAB_RECORDED_FILE)
+EMBED(lab_recorded_report_h100, LAB_RECORDED_FILE_H100)
 
 static const gc_lab_source sources[] = {
 #define LAB_SOURCE(number, name, path) {name, lab_source_##number},
@@ -39,4 +40,8 @@ bool gc_lab_is_source_of(const char *name, const char *module) {
 
 const char *gc_lab_recorded_text(void) {
     return lab_recorded_report;
+}
+
+const char *gc_lab_recorded_text_h100(void) {
+    return lab_recorded_report_h100;
 }

@@ -20,4 +20,7 @@ bool gc_lab_is_source_of(const char *name, const char *module);
 /* Returns the report of gpulab on an NVIDIA H200 as JSON, which tests/gpu/nvidia-h200-lab.json contains. */
 const char *gc_lab_recorded_text(void);
 
+/* The same of an NVIDIA H100, for modules that the other report does not have. */
+const char *gc_lab_recorded_text_h100(void);
+
 #endif

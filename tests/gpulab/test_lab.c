@@ -191,6 +191,32 @@ static void identity(const gc_lab_run *run, double *want) {
         want[i] = (double)run->in[0][i];
 }
 
+static void running_sum(const gc_lab_run *run, double *want) {
+    const int32_t *a = run->buffer[0];
+    for (int64_t i = 0; i < run->size[0]; i++)
+        want[i] = (i ? want[i - 1] : 0) + a[i];
+}
+
+static void counted(const gc_lab_run *run, double *want) {
+    const uint8_t *data = run->buffer[0];
+    for (int64_t i = 0; i < run->size[0]; i++)
+        want[data[i]]++;
+}
+
+/* Smooths a ring as often as there are steps: the mean of the means of neighbours. */
+static void smoothed(const gc_lab_run *run, double *want) {
+    int64_t n = run->size[0];
+    for (int64_t i = 0; i < n; i++)
+        want[i] = (double)run->in[0][i];
+    for (int64_t half = 0; half < 2 * run->size[1]; half++) { /* to the left, then to the right */
+        double first = want[0], last = want[n - 1];
+        for (int64_t i = 0; i < n && half % 2 == 0; i++)
+            want[i] = (want[i] + (i + 1 < n ? want[i + 1] : first)) / 2;
+        for (int64_t i = n - 1; i >= 0 && half % 2; i--)
+            want[i] = (want[i] + (i ? want[i - 1] : last)) / 2;
+    }
+}
+
 static const struct {
     const char *module;
     int output;
@@ -207,7 +233,8 @@ static const struct {
     {"coalescing", 1, {13, 29}, doubled},       {"divergence", 1, {1003}, complex_polar},
     {"transpose", 1, {13, 29}, transposed},     {"reduction", 1, {100003}, pairwise},
     {"flash-attention", 3, {17, 2}, softmax},   {"floating-point", 3, {1003}, rounded_once},
-    {"compiler", 2, {300}, reversed_taps},
+    {"compiler", 2, {300}, reversed_taps},      {"scan", 1, {5003}, running_sum},
+    {"histogram", 1, {200003, 30}, counted},    {"graphs", 1, {50, 9}, smoothed},
 };
 
 static void references_agree_with_other_formulas(void **state) {
@@ -266,10 +293,29 @@ static void wrong_missing_and_stray_elements_are_detected(void **state) {
     }
 }
 
+/* Sums above 2^24 have no float of their own. */
+static void large_integers_are_compared_exactly(void **state) {
+    (void)state;
+    static const int64_t size[LAB_DIMENSIONS] = {5000000};
+    const gc_lab_module *module = gc_lab_module_find("scan");
+    gc_lab_case *c = NULL;
+    gc_lab_deviation deviation;
+    gpuconv_error error = {0};
+    assert_int_equal(gc_lab_case_new(module, &module->variants[0], size, NULL, &c, &error), GPUCONV_OK);
+    gc_lab_run *run = gc_lab_case_run(c, &module->variants[0]);
+    assert_int_equal(module->variants[0].launch(run), 0);
+    gpuconv_status status = gc_lab_case_check(c, &module->variants[0], 0, &deviation, &error);
+    CHECK(status == GPUCONV_OK, "%s", error.message);
+    ((int32_t *)run->buffer[1])[4999999] += 1;
+    assert_int_not_equal(gc_lab_case_check(c, &module->variants[0], 0, &deviation, &error), GPUCONV_OK);
+    gc_lab_case_free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(references_agree_with_other_formulas),
         cmocka_unit_test(wrong_missing_and_stray_elements_are_detected),
+        cmocka_unit_test(large_integers_are_compared_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
