@@ -8,25 +8,35 @@
 #include <string.h>
 #include <unistd.h>
 
-void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
-    static const char *const folders[] = {"", "../lib/gpuconv/"};
-    char program[4096], path[4400];
-    size_t length = gc_os_program_path(program, sizeof program) ? strlen(program) : 0;
-    while (length > 0 && program[length - 1] != '/')
-        length--;
-    (void)snprintf(why, room, "%s%s is not beside the program", name, gc_os_module_suffix);
-    for (size_t i = 0; length > 0 && i < sizeof folders / sizeof *folders; i++) {
-        (void)snprintf(path, sizeof path, "%.*s%s%.100s%s", (int)length, program, folders[i], name,
-                       gc_os_module_suffix);
-        if (access(path, R_OK) != 0)
-            continue;
-        void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = module ? dlsym(module, symbol) : NULL;
-        if (found)
-            return found;
-        const char *reason = dlerror();
+/* Loads a module and returns the address of its symbol, or NULL with the reason in `why`. */
+static void *load(const char *path, const char *symbol, char *why, size_t room) {
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = module ? dlsym(module, symbol) : NULL;
+    const char *reason = found ? NULL : dlerror();
+    if (!found)
         (void)snprintf(why, room, "%.300s", reason ? reason : path);
+    return found;
+}
+
+void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
+    static const char *const folders[] = {"", "gpuconv/", "../lib/gpuconv/"};
+    char beside[2][4096], path[4400];
+    const bool known[2] = {gc_os_library_path(beside[0], sizeof *beside),
+                           gc_os_program_path(beside[1], sizeof *beside)};
+    void *found = NULL;
+    bool tried = false;
+    for (size_t i = 0; i < 6 && !found; i++) {
+        const char *end = known[i / 3] ? strrchr(beside[i / 3], '/') : NULL;
+        if (!end)
+            continue;
+        (void)snprintf(path, sizeof path, "%.*s/%s%.100s%s", (int)(end - beside[i / 3]), beside[i / 3], folders[i % 3],
+                       name, gc_os_module_suffix);
+        if (access(path, R_OK) == 0) {
+            found = load(path, symbol, why, room);
+            tried = true;
+        }
     }
-    return NULL;
+    (void)snprintf(path, sizeof path, "%.100s%s", name, gc_os_module_suffix);
+    return found || tried ? found : load(path, symbol, why, room);
 }
 
 void *gc_library_open(const char *const *names, bool global) {

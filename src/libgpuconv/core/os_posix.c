@@ -4,6 +4,7 @@
 #include "file_lock.h"
 #include "os_posix.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -172,6 +173,12 @@ bool gc_os_cache_folder(char *path, size_t room) {
 }
 
 const char gc_os_module_suffix[] = ".so";
+
+bool gc_os_library_path(char *path, size_t room) {
+    Dl_info info;
+    return dladdr(gc_os_module_suffix, &info) && *info.dli_fname == '/' &&
+           (size_t)snprintf(path, room, "%s", info.dli_fname) < room;
+}
 
 /* ---- Pipes, terminals and signals -------------------------------------------------------------------------------- */
 
