@@ -639,6 +639,13 @@ GPUCONV_API gpuconv_status gpuconv_sofa_prepare(const gpuconv_sofa *set, const g
 
 /** @} */
 
+/** Backend that computes. @ingroup gpuconv_group_config */
+typedef enum gpuconv_backend {
+    GPUCONV_BACKEND_AUTO = 0, /**< the one that the plan predicts to be faster */
+    GPUCONV_BACKEND_CPU,      /**< the processor */
+    GPUCONV_BACKEND_CUDA      /**< an NVIDIA GPU */
+} gpuconv_backend;
+
 /**
  * @defgroup gpuconv_group_motion Moving sources
  * Sources that move before the receivers of a set, from any block length.
@@ -655,7 +662,7 @@ typedef struct gpuconv_path gpuconv_path;
  * @param directions   `count` x channels x 3: azimuth (to the left) up to +-1000000 degrees, elevation -90..90 degrees,
  *                     distance 0.01..1000 m
  * @param count        1 or more
- * @param channels     1..1024
+ * @param channels     1..16384
  * @param[out] path    the path; copies of the rows
  * @param[out] error   the reason of a failure; may be NULL
  * @return ARGUMENT (a value out of its range), MEMORY
@@ -732,6 +739,8 @@ typedef struct gpuconv_motion_config {
     const gpuconv_head *head; /**< the listener's head turns; must outlive the sources. NULL (default): it does not */
     gpuconv_decode decode;    /**< of ambisonics, as in gpuconv_preparation */
     bool diffuse_eq;          /**< the same */
+    gpuconv_backend backend;  /**< CUDA: rendered on a GPU, ambisonics excepted; else (default) on the CPU */
+    int device;               /**< CUDA device number, 0 (default).. ; -1: the one with the most multiprocessors */
 } gpuconv_motion_config;
 
 /** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */
@@ -759,7 +768,8 @@ typedef struct gpuconv_motion gpuconv_motion;
  * @param[out] motion   the sources
  * @param[out] error    the reason of a failure; may be NULL
  * @return ARGUMENT (a value out of its range; ambisonics in a room of several loudspeakers), TOPOLOGY (too few
- *         directions for ambisonics), UNSUPPORTED (TRIANGLE without libqhull), MEMORY, CANCELLED
+ *         directions for ambisonics), UNSUPPORTED (TRIANGLE without libqhull; responses that are too long for a GPU; a
+ *         build without CUDA), DEVICE, MEMORY, CANCELLED
  */
 GPUCONV_API gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpuconv_path *path,
                                               const gpuconv_motion_config *config, gpuconv_motion **motion,
@@ -767,6 +777,9 @@ GPUCONV_API gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpu
 
 /** Frees moving sources. */
 GPUCONV_API void gpuconv_motion_free(gpuconv_motion *motion);
+
+/** Returns one sentence: where the sources are rendered, and how. */
+GPUCONV_API const char *gpuconv_motion_plan(const gpuconv_motion *motion);
 
 /** Returns by how many frames the result is longer than the input. */
 GPUCONV_API int64_t gpuconv_motion_tail(const gpuconv_motion *motion);
@@ -777,7 +790,7 @@ GPUCONV_API int64_t gpuconv_motion_tail(const gpuconv_motion *motion);
  * @param in          one array of `frames` samples for each channel of the path
  * @param frames      0 or more; 0: the input has ended, and the rest is computed
  * @param[out] error  the reason of a failure, after which the sources can only be freed; may be NULL
- * @return ARGUMENT (frames), STATE (the input has ended), MEMORY, CANCELLED
+ * @return ARGUMENT (frames), STATE (the input has ended), DEVICE, MEMORY, CANCELLED
  */
 GPUCONV_API gpuconv_status gpuconv_motion_feed(gpuconv_motion *motion, const float *const *in, int64_t frames,
                                                gpuconv_error *error);
@@ -837,13 +850,6 @@ GPUCONV_API int64_t gpuconv_motion_late(const gpuconv_motion *motion);    /**< f
  * What a plan chooses from.
  * @{
  */
-
-/** Backend that computes. */
-typedef enum gpuconv_backend {
-    GPUCONV_BACKEND_AUTO = 0, /**< the one that the plan predicts to be faster */
-    GPUCONV_BACKEND_CPU,      /**< the processor */
-    GPUCONV_BACKEND_CUDA      /**< an NVIDIA GPU */
-} gpuconv_backend;
 
 /** Convolution algorithm. */
 typedef enum gpuconv_algorithm {

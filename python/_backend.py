@@ -26,7 +26,7 @@ from scikit_build_core.build import get_requires_for_build_wheel as _requires_fo
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 FOLDERS = ("include", "src", "kernels", "cmake")  # without tests, material and documents
-FILES = ("CMakeLists.txt", "LICENSE")
+FILES = ("CMakeLists.txt", "LICENSE", "tests/gpu/nvidia-h200-lab.json")  # gpulab shows the record
 
 
 def _library():

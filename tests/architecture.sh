@@ -49,14 +49,14 @@ allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/rows_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/bank.h"
+backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/rows_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/bank.h $L/engine/motion_backend.h"
 planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/schedule.h $L/engine/costs.h $L/engine/device.h $L/engine/components.h $L/ir/object.h"
 # shellcheck disable=SC2086 # a list of patterns
 allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
 allow src/$L/cuda $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" "$L/report/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/space "$L/ir/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/space $L/engine/backend.h $L/engine/motion_backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/cpu/section.h "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
 allow src/libtools/batch "$L/*"
@@ -68,7 +68,7 @@ allow src/gpuconv/play "$L/*"
 allow src/gpuconv/measure gpuconv/play/take.h libtools/room/sine_sweep.h "$L/*"
 allow src/gpuconv/commands 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' emulator/emulator.h emulator/compile.h "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
-allow src/emulator gpulab/process.h "$L/core/*"
+allow src/emulator gpulab/code_items.h gpulab/process.h "$L/core/*"
 allow src/lv2
 allow src/lv2/window lv2/ports.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
@@ -78,7 +78,7 @@ allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figur
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 shared=$(find kernels/engine -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cuh')
 # shellcheck disable=SC2086
-allow kernels/engine kernels/engine/bank/bank.h kernels/engine/rows/job.h kernels/engine/stream/dense.h $shared "$L/dsp/pcm.h" \
+allow kernels/engine kernels/engine/bank/bank.h kernels/engine/bank/motion.h kernels/engine/rows/job.h kernels/engine/stream/dense.h $shared "$L/dsp/pcm.h" \
     'kernels/device/*'
 for executor in bank rows stream; do # never one another's kernels
     # shellcheck disable=SC2086

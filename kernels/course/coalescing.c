@@ -56,8 +56,8 @@ static const gc_lab_size sizes[] = {{{1, 1}, LAB_QUICK},          {{3, 1003}, LA
                                     {{129, 67}, LAB_QUICK},       {{1021, 997}, LAB_CHECK},
                                     {{2048, 2048}, LAB_CPU_TIME}, {{8192, 8192}, LAB_GPU_TIME}};
 
-#define ON_GPU(title, text, function, value)                                                                           \
-    { .name = title, .changed = text, .where = LAB_GPU, .parameter = (value), LAB_RUNS_ON_GPU(function) }
+#define ON_GPU(title, text, function, value, why)                                                                      \
+    { .name = title, .changed = text, .limit = why, .where = LAB_GPU, .parameter = (value), LAB_RUNS_ON_GPU(function) }
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU along rows",
@@ -67,29 +67,45 @@ static const gc_lab_variant variants[] = {
      .changed = "one element of each line is used before the cache replaces the line",
      LAB_RUNS(down_columns)},
     ON_GPU("horizontal", "neighbouring threads access neighbouring elements: a warp reads 128 bytes with one request",
-           gck_coalescing_horizontal, 0),
+           gck_coalescing_horizontal, 0,
+           "One load of 4 bytes in flight a thread, as in the module image. Next: what if the threads are ordered "
+           "otherwise?"),
     ON_GPU(
         "vertical",
         "neighbouring threads access neighbouring rows: a warp reads 32 sectors of 32 bytes, and uses 4 bytes of each",
-        gck_coalescing_vertical, 0),
+        gck_coalescing_vertical, 0,
+        "The lanes of a warp read 32 rows: 32 sectors of 32 bytes for 128 bytes that are used, an eighth. 63 % / 8 = "
+        "8 % of the limit. Next: read along rows, and turn in shared memory."),
     ON_GPU("corner turned",
            "the vertical order inside a tile of shared memory; global memory is read and written along rows",
-           gck_coalescing_corner_turned, 0),
-    ON_GPU("stride 1", "the reference for the other strides", gck_coalescing_strided, 1),
-    ON_GPU("stride 2", "a warp uses half of the bytes of each sector", gck_coalescing_strided, 2),
-    ON_GPU("stride 4", "a quarter", gck_coalescing_strided, 4),
+           gck_coalescing_corner_turned, 0,
+           "Both the loads and the stores are horizontal; the turn in shared memory costs a write and a read there."),
+    ON_GPU("stride 1", "the reference for the other strides", gck_coalescing_strided, 1, NULL),
+    ON_GPU(
+        "stride 2", "a warp uses half of the bytes of each sector", gck_coalescing_strided, 2,
+        "Every sector is used half: twice the bytes. The caches serve the other half only if it is read soon enough."),
+    ON_GPU("stride 4", "a quarter", gck_coalescing_strided, 4, NULL),
     ON_GPU("stride 8", "an eighth: each thread of a warp reads a different sector of 32 bytes", gck_coalescing_strided,
-           8),
-    ON_GPU("stride 16", "the same number of sectors, but every second one", gck_coalescing_strided, 16),
-    ON_GPU("stride 32", "the same number of sectors, each in a different line of 128 bytes", gck_coalescing_strided,
-           32),
-    ON_GPU("offset 1", "each warp begins 4 bytes after a sector boundary and reads one sector more",
-           gck_coalescing_offset, 1),
-    ON_GPU("offset 16", "each warp begins in the middle of a line, at a sector boundary", gck_coalescing_offset, 16),
-    ON_GPU("offset 32", "each warp begins one line later: aligned again", gck_coalescing_offset, 32),
+           8,
+           "8 floats are 32 bytes: each lane has a sector of its own, and an eighth of the bytes that are moved are "
+           "used. 45 % / 8 = 6 %; the L2 cache helps a little."),
+    ON_GPU("stride 16", "the same number of sectors, but every second one", gck_coalescing_strided, 16, NULL),
+    ON_GPU("stride 32", "the same number of sectors, each in a different line of 128 bytes", gck_coalescing_strided, 32,
+           NULL),
+    ON_GPU(
+        "offset 1", "each warp begins 4 bytes after a sector boundary and reads one sector more", gck_coalescing_offset,
+        1,
+        "A warp's 128 bytes begin one float aside and touch 5 sectors instead of 4, but the next warp uses the other "
+        "part of the fifth, from the cache."),
+    ON_GPU("offset 16", "each warp begins in the middle of a line, at a sector boundary", gck_coalescing_offset, 16,
+           NULL),
+    ON_GPU("offset 32", "each warp begins one line later: aligned again", gck_coalescing_offset, 32, NULL),
     ON_GPU("float3", "three floats per thread: three loads, with 12 bytes from thread to thread", gck_coalescing_float3,
-           0),
-    ON_GPU("float4", "four floats per thread in one load of 16 bytes", gck_coalescing_float4, 0),
+           0, NULL),
+    ON_GPU(
+        "float4", "four floats per thread in one load of 16 bytes", gck_coalescing_float4, 0,
+        "512 bytes a warp and request: a quarter of the instructions for the same bytes, and four times as many bytes "
+        "in flight."),
 };
 
 static const gc_lab_effect effects[] = {

@@ -60,12 +60,18 @@ static const gc_lab_variant variants[] = {
      .changed =
          "each quadrant has its own branch: a warp with points in all four quadrants executes four branches, one "
          "after the other",
+     .limit =
+         "With random points a warp has all four quadrants, and runs all four branches one after the other, each for "
+         "a part of its lanes. Next: one formula for all.",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .course = "1.38 ms, T4, 10 M points",
      LAB_RUNS_ON_GPU(gck_polar_branches)},
     {.name = "no branch",
      .changed = "the same instructions for all quadrants; a select corrects the angle",
+     .limit =
+         "Every lane runs the same instructions. The precise functions are long sequences of instructions, but the "
+         "memory takes nearly as long. Next: shorter functions.",
      .where = LAB_GPU,
      .tolerance = 1e-6,
      .course = "1.10 ms, T4, 10 M points",
@@ -74,12 +80,14 @@ static const gc_lab_variant variants[] = {
      .changed =
          "one load of 8 bytes per point; reciprocal and square root from the special-function unit, a polynomial for "
          "the angle",
+     .limit = "Fewer instructions, and one load of 8 bytes instead of two of 4: little is left but the memory.",
      .where = LAB_GPU,
      .tolerance = 1e-5,
      .course = "0.97 ms, T4, 10 M points",
      LAB_RUNS_ON_GPU(gck_polar_fast)},
     {.name = "two points a thread",
      .changed = "16 bytes per load, twice the bytes in flight: now only the memory limits the speed",
+     .limit = "16 bytes a load: the limit.",
      .where = LAB_GPU,
      .tolerance = 1e-5,
      LAB_RUNS_ON_GPU(gck_polar_two_points)},

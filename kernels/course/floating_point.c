@@ -52,7 +52,8 @@ static int buffers(const int64_t *size, gc_lab_buffer *buffer) {
 
 static gc_lab_cost cost(const int64_t *size, const gc_lab_variant *variant) {
     (void)variant;
-    return (gc_lab_cost){.bytes = 16.0 * (double)size[0], .operations = 2.0 * (double)size[0]};
+    return (gc_lab_cost){
+        .bytes = 16.0 * (double)size[0], .written = 4.0 * (double)size[0], .operations = 2.0 * (double)size[0]};
 }
 
 /* Returns the result that IEEE 754 defines. CPU and GPU must match it in every bit. */

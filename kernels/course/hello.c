@@ -53,6 +53,8 @@ static const gc_lab_variant variants[] = {
      .describe = print_ids},
     {.name = "a grid",
      .changed = "one launch of 2 blocks with 3 threads each; the order in which the threads run is not defined",
+     .limit = "Six threads do nothing that takes time: this is the launch itself, which is why a kernel must have much "
+              "more work than this.",
      .where = LAB_GPU,
      .describe = print_ids,
      .course = "6 threads, every pair once",

@@ -54,6 +54,10 @@ static const gc_lab_variant variants[] = {
     {.name = "CPU", .changed = "one loop on one core", LAB_RUNS(sequential)},
     {.name = "dynamic shared memory",
      .changed = "1024 elements per block, and two neighbours; the launch passes the number of bytes",
+     .limit =
+         "Each block loads 4 KB, waits at a barrier, computes, and ends. Two blocks fit on a multiprocessor, so there "
+         "are at most 8 KB in flight, and none while both compute: 11 KB would be needed all the time. Next: more "
+         "loads before the barrier.",
      .where = LAB_GPU,
      .course = "equal to the CPU's",
      .facts = LAB_ON_GPU(gck_median_facts),
@@ -61,6 +65,10 @@ static const gc_lab_variant variants[] = {
     {.name = "above 48 KB",
      .changed =
          "16384 elements per block: a kernel gets more than 48 KB only after cudaFuncSetAttribute has raised its limit",
+     .limit =
+         "16 loads a thread before the barrier: 64 KB in flight for each block, one start and one barrier for 16 "
+         "times as many outputs. The loads still stop while a block computes; the other block fills this gap only in "
+         "part.",
      .where = LAB_GPU,
      .parameter = 1,
      .needs = "needs more than 64 KB of shared memory a block",

@@ -42,7 +42,7 @@ static int buffers(const int64_t *size, gc_lab_buffer *buffer) {
 
 static gc_lab_cost cost(const int64_t *size, const gc_lab_variant *variant) {
     (void)variant;
-    return (gc_lab_cost){.bytes = 4.0 * (double)size[0], .operations = (double)size[0]};
+    return (gc_lab_cost){.bytes = 4.0 * (double)size[0], .written = 4, .operations = (double)size[0]};
 }
 
 static double reference(const gc_lab_run *run, int buffer, int64_t index) {
@@ -86,12 +86,19 @@ static const gc_lab_variant variants[] = {
     {.name = "one atomicAdd an element",
      .changed =
          "the addition is one indivisible operation: the sum is right, but all additions wait for the same address",
+     .limit =
+         "10 million additions in 17.6 ms are 1.8 nanoseconds each: the L2 cache does those to one address one after "
+         "the other, one in 3.5 cycles. Next: another address for each block.",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .tolerance = 1e-3,
      LAB_RUNS_ON_GPU(gck_reduction_atomic)},
     {.name = "privatised in shared memory",
      .changed = "each block has its own sum in shared memory, which it adds once to the global one",
+     .limit =
+         "One global addition for each block. Within a block all 256 threads now wait for one address of shared "
+         "memory: 75 800 elements on each multiprocessor in 0.51 ms are 13 cycles each, because an addition of floats "
+         "in shared memory is a loop that reads, adds, and swaps if nobody else did. Next: do not share.",
      .where = LAB_GPU,
      .tolerance = 1e-4,
      LAB_RUNS_ON_GPU(gck_reduction_shared)},
@@ -99,11 +106,18 @@ static const gc_lab_variant variants[] = {
      .changed =
          "each thread sums many elements in a register; shuffles add the sums of a warp, one warp adds those of the "
          "block: one atomic addition per block",
+     .limit =
+         "A thread adds to its own register, 4 cycles and no waiting. One load of 4 bytes a step, 2048 threads, and "
+         "several steps in flight because no step waits for the one before: enough for the memory.",
      .where = LAB_GPU,
      .tolerance = 1e-4,
      LAB_RUNS_ON_GPU(gck_reduction_shuffle)},
     {.name = "float4, eight under way",
      .changed = "16 bytes per load, and eight loads per thread in flight: enough to use the full memory bandwidth",
+     .limit =
+         "128 bytes a thread in flight, so that few threads are enough. For 10 million elements, 40 MB that stay in "
+         "the L2 cache, it is slower than the simpler kernel: a block begins with many loads and has only two or "
+         "three rounds to do.",
      .where = LAB_GPU,
      .tolerance = 1e-4,
      LAB_RUNS_ON_GPU(gck_reduction_float4)},
@@ -138,7 +152,9 @@ const gc_lab_module gc_lab_reduction = {
         "add numbers of similar size and lose much less.",
     .see = "For 10 million elements on an H200 the race keeps two millionths of the sum. One atomic addition per "
            "element takes 17.6 ms, a private sum per block 0.51 ms, and shuffles 0.01 ms. For 2^28 elements the last "
-           "three variants run at the speed of the copy.\n\n"
+           "three variants run at the rate of a kernel that only reads, which is higher than that of a copy. For 10 "
+           "million elements a share above 100 % is possible: their 40 MB stay in the L2 cache from one run to the "
+           "next.\n\n"
            "The atomic variant has a relative error of 2e-5, at least sixty times that of the sums in levels.",
     .next =
         "gpulab check reduction prints the error of each variant. gpulab show floating-point explains why they differ.",

@@ -70,21 +70,31 @@ static const gc_lab_size sizes[] = {{{1}, LAB_QUICK},
                                     {{64 * 48}, LAB_CHECK | LAB_SLOW_TIME | LAB_CPU_TIME},
                                     {{1 << 21}, LAB_GPU_TIME}};
 
-#define BOUNDS(n, text)                                                                                                \
+#define BOUNDS(n, text, why)                                                                                           \
     {                                                                                                                  \
-        .name = "bounds of " #n, .changed = text, .where = LAB_GPU, .parameter = (n), .tolerance = 1e-5,               \
+        .name = "bounds of " #n, .changed = text, .limit = why, .where = LAB_GPU, .parameter = (n), .tolerance = 1e-5, \
         .facts = LAB_ON_GPU(gck_registers_facts), LAB_RUNS_ON_GPU(gck_registers_mix)                                   \
     }
 
 static const gc_lab_variant variants[] = {
     {.name = "CPU", .changed = "one core, in double precision", LAB_RUNS(sequential), .tolerance = 1e-6},
-    BOUNDS(1, "at least one block of 256 threads per multiprocessor: up to 255 registers per thread"),
-    BOUNDS(2, "at least two blocks: at most 128 registers per thread"),
-    BOUNDS(4, "four blocks: 64 registers per thread, so 80 numbers no longer fit"),
-    BOUNDS(6, "six blocks: 40 registers per thread"),
-    BOUNDS(8, "eight blocks, the largest number of threads: 32 registers per thread, and spills in every round"),
+    BOUNDS(1, "at least one block of 256 threads per multiprocessor: up to 255 registers per thread", NULL),
+    BOUNDS(2, "at least two blocks: at most 128 registers per thread", NULL),
+    BOUNDS(4, "four blocks: 64 registers per thread, so 80 numbers no longer fit",
+           "65536 registers / (4 x 256 threads) = 64 for each thread, and it needs 96: what does not fit goes to local "
+           "memory, which is a store and a load through the L1 cache for each use."),
+    BOUNDS(
+        6, "six blocks: 40 registers per thread",
+        "65536 / (6 x 256) = 42, given out in eights: 40 registers. More is spilled, and three times as many threads "
+        "share the L1 cache that holds the spills."),
+    BOUNDS(8, "eight blocks, the largest number of threads: 32 registers per thread, and spills in every round",
+           "32 registers: nearly every value is loaded before its use and stored after it. Occupancy is full, and the "
+           "time is that of the spills."),
     {.name = "64 x 48, blocks of 1024",
      .changed = "the image in three blocks, for three multiprocessors",
+     .limit =
+         "Three blocks, so three of 132 multiprocessors work. Each has 32 warps on 4 schedulers: 8 warps a scheduler "
+         "start one multiply-add in turn, so a step of the chain takes 8 cycles.",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .parameter = IMAGE_1024,
@@ -92,6 +102,9 @@ static const gc_lab_variant variants[] = {
      LAB_RUNS_ON_GPU(gck_registers_image)},
     {.name = "64 x 48, blocks of 64",
      .changed = "the same image in 48 blocks, for 48 multiprocessors",
+     .limit =
+         "48 blocks on 48 multiprocessors, 2 warps each: nothing to wait for but the chain itself, 20000 steps of 4 "
+         "cycles, 40 microseconds.",
      .where = LAB_GPU,
      .at = LAB_SLOW_TIME,
      .parameter = IMAGE_64,

@@ -64,6 +64,9 @@ static const gc_lab_variant variants[] = {
     {.name = "CPU OpenMP", .changed = "the same work on all cores", LAB_RUNS(all_cores), .tolerance = 1e-4},
     {.name = "three kernels, one stream",
      .changed = "three kernels, each too small for the whole device, one after the other",
+     .limit =
+         "Each kernel has a third as many blocks as there are multiprocessors, and they run one after the other: two "
+         "thirds of the GPU have nothing to do.",
      .where = LAB_GPU,
      .parameter = 1,
      .flags = LAB_HOST_CLOCK,
@@ -71,6 +74,7 @@ static const gc_lab_variant variants[] = {
      LAB_RUNS_ON_GPU(gck_streams_three_kernels)},
     {.name = "three kernels, two streams",
      .changed = "the second kernel in its own stream: it runs at the same time as the first",
+     .limit = "Two of the three kernels run side by side: two rounds instead of three, 2 / 3 of the time.",
      .where = LAB_GPU,
      .parameter = 2,
      .flags = LAB_HOST_CLOCK,

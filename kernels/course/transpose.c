@@ -79,33 +79,50 @@ static const gc_lab_variant variants[] = {
      LAB_RUNS(tiled)},
     {.name = "copy",
      .changed = "no transposition: the time that memory needs for the same number of bytes",
+     .limit =
+         "One load of 4 bytes after the other for each thread: the compiler must keep the order of loads and stores, "
+         "because in and out could overlap.",
      .where = LAB_GPU,
      .parameter = COPIES,
      .course = "105.2 GB/s, M2050; 136.0 GB/s, K20c",
      LAB_RUNS_ON_GPU(gck_transpose_copy)},
     {.name = "copy through shared memory",
      .changed = "the same copy through a tile in shared memory: the cost of the tile and its barrier",
+     .limit = "All loads of a thread come before the barrier, so that four are in flight at once.",
      .where = LAB_GPU,
      .parameter = COPIES,
      .course = "104.6 GB/s, M2050; 152.3 GB/s, K20c",
      LAB_RUNS_ON_GPU(gck_transpose_copy_shared)},
     {.name = "naive",
      .changed = "reads along rows; writes down columns, each thread of a warp to a different row: 32 sectors per warp",
+     .limit =
+         "The stores of a warp go to 32 rows: 32 sectors for 128 bytes, so eight times the bytes are written: (1 + 8) "
+         "/ 2 = 4.5 times those of the copy, at best 22 % of the limit; partly filled sectors cost more. Next: make "
+         "both sides rows, with a tile in shared memory.",
      .where = LAB_GPU,
      .course = "18.8 GB/s, M2050; 55.3 GB/s, K20c",
      LAB_RUNS_ON_GPU(gck_transpose_naive)},
     {.name = "coalesced through shared memory",
      .changed = "the tile is transposed in shared memory; reads and writes of global memory go along rows",
+     .limit =
+         "The lanes read a column of the tile. Its elements are 32 floats apart, all in one bank: 32 turns. 8192^2 "
+         "elements are 15 900 warps on each of 132 multiprocessors, 32 cycles each are 0.26 ms of the 0.32. Next: "
+         "move the columns to different banks.",
      .where = LAB_GPU,
      .course = "51.3 GB/s, M2050; 97.6 GB/s, K20c",
      LAB_RUNS_ON_GPU(gck_transpose_tile)},
     {.name = "padded tile",
      .changed = "rows of 33 floats: the elements of a column are in 32 different banks",
+     .limit =
+         "Rows of 33 floats: one turn instead of 32. The block loads, waits, stores and ends, and while it stores it "
+         "has no load in flight. Next: more bytes for each thread, larger loads.",
      .where = LAB_GPU,
      .course = "99.5 GB/s, M2050; 144.3 GB/s, K20c",
      LAB_RUNS_ON_GPU(gck_transpose_padded)},
     {.name = "best",
      .changed = "tiles of 64 x 64 and 16 bytes per load and store: more bytes in flight, fewer instructions",
+     .limit =
+         "Tiles of 64 x 64 with loads and stores of 16 bytes: four times as many bytes in flight for the same threads.",
      .where = LAB_GPU,
      LAB_RUNS_ON_GPU(gck_transpose_best)},
 };

@@ -243,6 +243,7 @@ cudaError_t gck_peak_empty(cudaStream_t stream);
 #endif
 
 #include "kernels/engine/bank/bank.h"    /* banks in real time */
+#include "kernels/engine/bank/motion.h"  /* moving sources */
 #include "kernels/engine/rows/job.h"     /* jobs on the caller's device memory */
 #include "kernels/engine/stream/dense.h" /* dense matrices of responses */
 

@@ -26,14 +26,15 @@ __device__ __forceinline__ void load_response(float2 *v, const float *taps, int6
     }
 }
 
-/* Stores a spectrum; in memory two registers of a thread are adjacent. */
-template <int P, int T> __device__ __forceinline__ void store_spectrum_pairs(const float2 *v, float2 *to, int t) {
+/* Stores a spectrum; in memory two registers of a thread are adjacent. to: the thread's place, 2 t elements from the
+ * start of the spectrum. */
+template <int P, int T> __device__ __forceinline__ void keep(const float2 *v, float2 *to) {
 #pragma unroll
     for (int j = 0; j < P; j += 2)
-        *(float4 *)(to + j * T + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+        *(float4 *)(to + j * T) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
 }
 
-/* Computes to = v h for a spectrum that store_spectrum_pairs has stored; h: its number 2 t. */
+/* Computes to = v h for a spectrum that `keep` has stored; h: the thread's place. */
 template <int P, int T>
 __device__ __forceinline__ void multiply_spectrum(float2 *to, const float2 *v, const float2 *h) {
 #pragma unroll

@@ -152,12 +152,21 @@ __device__ __forceinline__ unsigned short load_16_if(const void *from, bool insi
     return bits;
 }
 
+/* Return the stored sample *x if `inside`, else 0. */
+__device__ __forceinline__ float stored_if(const float *x, bool inside) {
+    return inside ? *x : 0.0f;
+}
+__device__ __forceinline__ __half stored_if(const __half *x, bool inside) {
+    return __ushort_as_half(load_16_if(x, inside));
+}
+__device__ __forceinline__ __nv_bfloat16 stored_if(const __nv_bfloat16 *x, bool inside) {
+    return __ushort_as_bfloat16(load_16_if(x, inside));
+}
+
 /* Returns sample x[n] if `inside`, else 0. */
 template <known_rows Known, typename From> __device__ __forceinline__ float sample_if(From x, int n, bool inside) {
-    if constexpr ((Known == HALVES || Known == GATED) && std::is_same<From, __half *>::value)
-        return __half2float(__ushort_as_half(load_16_if(x + n, inside)));
-    else if constexpr ((Known == BFLOATS || Known == GATED) && std::is_same<From, __nv_bfloat16 *>::value)
-        return __bfloat162float(__ushort_as_bfloat16(load_16_if(x + n, inside)));
+    if constexpr (knows_type(Known) || Known == GATED)
+        return sample_of(stored_if(x + n, inside));
     else
         return inside ? sample_of(x[n]) : 0.0f;
 }

@@ -9,7 +9,7 @@ import numpy as np
 from . import _core
 from ._host import thread_count
 from ._libraries import on_host
-from ._modes import choose, real, whole
+from ._modes import BACKENDS, choose, real, whole
 from ._response import DECODERS, INTERPOLATIONS, PATHS, ImpulseResponse, Path, Preparation, path_of, steps_of
 
 if TYPE_CHECKING:
@@ -169,6 +169,8 @@ class SofaSet:
         decode: str = "auto",
         diffuse_eq: bool = False,
         threads: Optional[int] = None,
+        backend: str = "cpu",
+        device: int = 0,
     ) -> np.ndarray:
         """Moves the channels of x, (channels, frames) or (frames,), at the set's rate; returns (receivers, frames + tail).
 
@@ -182,6 +184,7 @@ class SofaSet:
             the responses crosses over.
         interpolate, by_distance: as in responses(). doppler: the sound arrives distance / (343 m/s) later.
         decode, diffuse_eq: with layout="ambisonic", as in prepare_ir().
+        backend: "cuda" renders on the GPU of this number, ambisonics excepted.
         The same samples as `gpuconv IN SET OUT --path FILE --head FILE`.
         """
         kept = np.ascontiguousarray(on_host("x", x))
@@ -197,6 +200,8 @@ class SofaSet:
             "decode": choose("decode", decode, DECODERS),
             "diffuse_eq": bool(diffuse_eq),
             "threads": thread_count(threads),
+            "backend": choose("backend", backend, BACKENDS),
+            "device": whole("device", device, -1, 1023),
         }
         if path is None:
             still = steps_of({"direction": direction} if layout is None else {"layout": layout})

@@ -116,6 +116,8 @@ planar_out move(const sofa_set &self, const path_owner &path, const head_owner *
     config.decode = (gpuconv_decode)nb::cast<int>(how["decode"]);
     config.diffuse_eq = nb::cast<bool>(how["diffuse_eq"]);
     config.threads = nb::cast<int>(how["threads"]);
+    config.backend = (gpuconv_backend)nb::cast<int>(how["backend"]);
+    config.device = nb::cast<int>(how["device"]);
     config.head = head ? head->head.get() : nullptr;
     const std::vector<const float *> in = rows_of(x);
     const size_t receivers = (size_t)gpuconv_sofa_receivers(self.set.get());

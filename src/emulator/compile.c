@@ -163,6 +163,7 @@ static gpuconv_status compile_kernel(const char *folder, const compiler *c, bool
         arguments[n++] = "-tsan-instrument-read-before-write=1";
     } else {
         arguments[n++] = "-Wmaybe-uninitialized";
+        arguments[n++] = "-finstrument-functions-exclude-function-list=<lambda"; /* a kernel's own need no __device__ */
     }
     if (c->has_pattern) /* variables without a value get one that makes the result wrong */
         arguments[n++] = "-ftrivial-auto-var-init=pattern";

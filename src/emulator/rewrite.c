@@ -1,6 +1,8 @@
 /* Copies the source, and changes two forms outside comments and strings. */
 #include "rewrite.h"
 
+#include "gpulab/code_items.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -45,22 +47,6 @@ static bool is_name(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Returns the end of a comment, string or character that begins at `at`, or `at` if none does. */
-static const char *skip_quoted(const char *at) {
-    if (at[0] == '/' && at[1] == '/')
-        return at + strcspn(at, "\n");
-    if (at[0] == '/' && at[1] == '*') {
-        const char *end = strstr(at + 2, "*/");
-        return end ? end + 2 : at + strlen(at);
-    }
-    if (*at != '"' && *at != '\'')
-        return at;
-    const char *end = at + 1;
-    while (*end && *end != *at && *end != '\n')
-        end += *end == '\\' && end[1] ? 2 : 1;
-    return *end == *at ? end + 1 : end;
-}
-
 static const char *skip_blanks(const char *at) {
     return at + strspn(at, " \t\r\n\\");
 }
@@ -71,7 +57,7 @@ static const char *find_outside_brackets(const char *at, const char *what) {
     while (*at) {
         if (depth == 0 && strncmp(at, what, strlen(what)) == 0)
             return at;
-        const char *next = skip_quoted(at);
+        const char *next = gc_code_skip_quoted(at);
         if (next == at) {
             depth += (*at == '(' || *at == '[' || *at == '{') - (*at == ')' || *at == ']' || *at == '}');
             next = at + 1;
@@ -176,7 +162,7 @@ char *gc_emulator_rewrite(const char *source) {
     text t = {0};
     append_text(&t, "#line 1 \"student.cu\"\n");
     for (const char *at = source; *at;) {
-        const char *next = skip_quoted(at), *rewritten = NULL;
+        const char *next = gc_code_skip_quoted(at), *rewritten = NULL;
         if (next == at && strncmp(at, "<<<", 3) == 0)
             rewritten = rewrite_launch(&t, at);
         else if (next == at && strncmp(at, "extern", 6) == 0 && !is_name(at[6]) && (at == source || !is_name(at[-1])))

@@ -102,12 +102,14 @@ static gpuconv_status write_code(const chapter *c, int rung, gpuconv_error *erro
 
 /* Writes the recorded figure of a rung, if there is one. */
 static void write_figure(const chapter *c, const gc_lab_variant *v) {
-    char text[200];
+    char text[300];
     const json_t *row = gc_lab_recorded_find(c->recorded, c->module->name, v->name, NULL);
     if (!row)
         return;
-    gc_lab_recorded_format(row, true, text, sizeof text);
-    fprintf(c->to, c->markdown ? "%s%s\n" : "%s> %s\n", c->markdown ? "\nRecorded: " : "      ", text);
+    (void)snprintf(text, sizeof text, "%s", c->markdown ? "Recorded: " : "> ");
+    gc_lab_recorded_format(row, GC_LAB_ARITHMETIC, text + strlen(text), sizeof text - strlen(text));
+    fputs(c->markdown ? "\n" : "", c->to);
+    write_wrapped(c, text, c->markdown ? 0 : 6);
 }
 
 static gpuconv_status write_rung(const chapter *c, int rung, gpuconv_error *error) {
@@ -116,6 +118,12 @@ static gpuconv_status write_rung(const chapter *c, int rung, gpuconv_error *erro
     fprintf(c->to, c->markdown ? "\n### %s (%s)\n\n" : "\n  %s (%s)\n", v->name, where);
     write_wrapped(c, v->changed, c->markdown ? 0 : 6);
     write_figure(c, v);
+    if (v->limit) {
+        char text[1500];
+        (void)snprintf(text, sizeof text, "%s %s", c->markdown ? "**Limit:**" : "Limit:", v->limit);
+        fputs(c->markdown ? "\n" : "", c->to);
+        write_wrapped(c, text, c->markdown ? 0 : 6);
+    }
     if (v->course)
         fprintf(c->to, "%s: %s\n", c->markdown ? "\nThe course" : "      course", v->course);
     return c->brief ? GPUCONV_OK : write_code(c, rung, error);

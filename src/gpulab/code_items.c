@@ -13,8 +13,7 @@ static bool begins_with(const char *at, const char *word) {
     return strncmp(at, word, length) == 0 && !is_identifier_character(at[length]);
 }
 
-/* Returns the end of the comment, string or character constant that begins here; `at` itself if none does. */
-static const char *skip_quoted(const char *at) {
+const char *gc_code_skip_quoted(const char *at) {
     if (at[0] == '/' && at[1] == '/')
         return at + strcspn(at, "\n");
     if (at[0] == '/' && at[1] == '*') {
@@ -24,9 +23,9 @@ static const char *skip_quoted(const char *at) {
     if (*at != '"' && *at != '\'')
         return at;
     const char *c = at + 1;
-    while (*c && *c != *at)
+    while (*c && *c != *at && *c != '\n')
         c += c[0] == '\\' && c[1] ? 2 : 1;
-    return *c ? c + 1 : c;
+    return *c == *at ? c + 1 : c;
 }
 
 /* Returns the end of a preprocessor line, which backslashes continue. */
@@ -38,7 +37,7 @@ static const char *skip_directive(const char *at) {
 
 const char *gc_code_identifier(const char *at, const char *end, size_t *length) {
     while (at < end) {
-        const char *after = skip_quoted(at);
+        const char *after = gc_code_skip_quoted(at);
         if (after > at) {
             at = after;
         } else if (isdigit((unsigned char)*at)) {
@@ -59,7 +58,7 @@ const char *gc_code_identifier(const char *at, const char *end, size_t *length) 
 static const char *skip_brackets(const char *at) {
     int depth = 0;
     while (*at) {
-        const char *after = skip_quoted(at);
+        const char *after = gc_code_skip_quoted(at);
         if (after > at) {
             at = after;
             continue;
@@ -132,7 +131,7 @@ static const char *find_end(const char *at) {
     at = skip_template(at);
     bool is_type = begins_with(at, "struct") || begins_with(at, "enum") || begins_with(at, "union"), has_value = false;
     while (*at && *at != ';') {
-        const char *after = skip_quoted(at);
+        const char *after = gc_code_skip_quoted(at);
         if (after > at) {
             at = after;
         } else if (*at == '(' || *at == '[') {
@@ -175,7 +174,7 @@ int gc_code_items(const char *source, gc_code_item *items, int room) {
     const char *comment = NULL, *at = skip_blanks(source);
     int count = 0;
     while (*at && count < room) {
-        const char *after = skip_quoted(at);
+        const char *after = gc_code_skip_quoted(at);
         if (after > at) { /* a comment belongs to the item below it unless a blank line separates them */
             comment = after[0] == '\n' && after[1] != '\n' ? comment ? comment : at : NULL;
             at = skip_blanks(after);

@@ -18,6 +18,10 @@ typedef struct gc_code_item {
 /* Writes up to `room` items of a source file. Braces of namespaces and extern "C" are skipped. Returns their number. */
 int gc_code_items(const char *source, gc_code_item *items, int room);
 
+/* Returns the end of the comment, string or character constant that begins here; `at` itself if none does. A string
+ * ends at the latest with its line. */
+const char *gc_code_skip_quoted(const char *at);
+
 /* Finds the next identifier at or after `at` that is neither in a comment nor in a string, sets `*length` and returns
  * its first character; NULL if there is none before `end`. */
 const char *gc_code_identifier(const char *at, const char *end, size_t *length);

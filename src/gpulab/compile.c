@@ -151,25 +151,38 @@ gpuconv_status gc_prepare_student(const gc_lab_module *module, const char *sourc
     return GPUCONV_OK;
 }
 
+/* Beside the folder of the program are Python's packages, or in a checkout the folder that scripts/cuda-compiler makes.
+ */
 bool gc_find_nvcc(char *path, size_t room) {
-    char bin[4200];
+    static const char *const packages[] = {"../nvidia/cu13/bin", "../cuda/nvidia/cu13/bin"};
+    char folder[4200], program[4000];
     const char *root = getenv("CUDA_PATH");
-    (void)snprintf(bin, sizeof bin, "%s/bin", root && *root ? root : "/usr/local/cuda");
-    return gc_process_find("nvcc", "CUDACXX", bin, path, room);
+    (void)snprintf(folder, sizeof folder, "%s/bin", root && *root ? root : "/usr/local/cuda");
+    bool found = gc_process_find("nvcc", "CUDACXX", folder, path, room);
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+    while (length > 0 && program[length - 1] != '/')
+        length--;
+    for (int i = 0; !found && length > 0 && i < LAB_LENGTH(packages); i++) {
+        (void)snprintf(folder, sizeof folder, "%.*s%s", (int)length, program, packages[i]);
+        found = gc_process_find("nvcc", NULL, folder, path, room);
+    }
+    return found;
 }
 
 gpuconv_status gc_compile_student(int capability, const gc_work_folder *folder, bool *compiled, gpuconv_error *error) {
-    char nvcc[4200], path[4200], architecture[32];
+    char nvcc[4200], path[4200], libraries[4300], architecture[32];
     *compiled = false;
     if (!gc_find_nvcc(nvcc, sizeof nvcc))
         return gc_fail(
             error, GPUCONV_ERROR_FILE,
             "nvcc was not found: install NVIDIA's CUDA toolkit, and put nvcc into PATH or its path into CUDACXX");
     (void)snprintf(architecture, sizeof architecture, "-arch=sm_%d", capability);
-    const char *const arguments[] = {nvcc,         "-shared",    "-O3",      "-std=c++17",     "-lineinfo",
-                                     "-Xcompiler", "-fPIC",      "-Xlinker", "-z,defs",        architecture,
-                                     "-I",         "folder",     "-include", "gpulab_solve.h", "student.cu",
-                                     "-o",         "student.so", NULL};
+    /* nvcc looks into lib64, which the compiler from the Python package index has not. */
+    (void)snprintf(libraries, sizeof libraries, "-L%.*s/../lib", (int)(strrchr(nvcc, '/') - nvcc), nvcc);
+    const char *const arguments[] = {nvcc,         "-shared", "-O3",        "-std=c++17", "-lineinfo",
+                                     "-Xcompiler", "-fPIC",   "-Xlinker",   "-z,defs",    architecture,
+                                     libraries,    "-I",      "folder",     "-include",   "gpulab_solve.h",
+                                     "student.cu", "-o",      "student.so", NULL};
     gc_process_result result;
     gpuconv_status err =
         gc_process_run(&(gc_process_request){arguments, folder->path,

@@ -56,7 +56,8 @@ static const gc_exercise exercises[] = {
      "Transpose with reads and writes that are both neighbours, through a tile in shared memory.",
      {"__shared__ float tile[32][32]; a block reads 32 rows of 32 elements, waits at __syncthreads(), and writes 32 "
       "rows of the output.",
-      "When writing, the block's place is transposed too: the row of the output begins at blockIdx.x * 32, its column at "
+      "When writing, the block's place is transposed too: the row of the output begins at blockIdx.x * 32, its column "
+      "at "
       "blockIdx.y * 32.",
       "A column of a 32 x 32 tile lies in one bank. Rows of 33 floats spread it over all banks.",
       "Both the reads and the writes need their own check of the matrix's edges."}},
@@ -69,6 +70,57 @@ static const gc_exercise exercises[] = {
       "Let every block add its elements first: a grid-stride loop into a register, then shared memory, halving the "
       "number of threads in each step, with __syncthreads() between the steps.",
       "Then one thread of each block does one atomicAdd."}},
+    {"scan",
+     "scan",
+     "Hillis-Steele",
+     "out[i] becomes the sum of a[0] to a[i], for every i below `elements`.",
+     {"First scan tiles: a block reads 256 elements into shared memory, and in step s thread t adds the element "
+      "2^s before "
+      "its own, if t >= 2^s.",
+      "A thread must not read an element that another one has already changed: use two arrays in turn, with "
+      "__syncthreads() after each step.",
+      "The last thread of a block has the sum of its tile: write it to an array of sums, for which solve gets memory "
+      "with "
+      "cudaMallocAsync(&sums, bytes, stream).",
+      "Scan the sums with the same kernel; if there is more than one tile of sums, call the function again for those.",
+      "A second kernel adds sums[b - 1] to all elements of tile b."}},
+    {"scan-one-pass",
+     "scan",
+     "one pass, look-back",
+     "The same with one kernel, which reads and writes each element once: decoupled look-back.",
+     {"Each thread reads several neighbours and adds them up in registers; warps scan the threads' sums with "
+      "__shfl_up_sync, and shared memory joins the warps.",
+      "A block takes the number of its tile from an atomic counter: tile = atomicAdd(next, 1u). So all tiles before it "
+      "have begun.",
+      "A word of 64 bits for each tile has a state and a sum, so that both are written at once: 0 nothing yet, 1 the "
+      "sum of "
+      "the tile, 2 the sum up to the tile's end.",
+      "Publish state 1, then read the words of the tiles before, from the nearest on: add the sums of state 1, wait "
+      "for "
+      "those of state 0, and stop at the first of state 2. Then publish state 2.",
+      "Read and write the words with atomic operations: atomicAdd(words + t, 0ull) reads, atomicExch(words + t, w) "
+      "writes."}},
+    {"histogram",
+     "histogram",
+     "private in shared memory",
+     "counts[v] becomes the number of bytes in data that have the value v, for v from 0 to 255. `percent` only tells "
+     "how "
+     "many of them are 0.",
+     {"counts is not zero when solve begins: cudaMemsetAsync(counts, 0, 256 * sizeof(int), stream).",
+      "atomicAdd(&counts[data[i]], 1) for each byte is right, and all threads of the GPU meet at 256 addresses.",
+      "Give each block its own counts: __shared__ int own[256], set to zero first, with a barrier before and after the "
+      "loop.",
+      "At the end thread t adds own[t] to counts[t], once for each block. Few blocks with many bytes each do this "
+      "less often."}},
+    {"histogram-lanes",
+     "histogram",
+     "a column for each lane",
+     "The same with counts that no two lanes of a warp ever share, so that the time does not depend on the data.",
+     {"32 counts for each value: __shared__ int column[256][32]; thread t uses column[value][t % 32].",
+      "Bank t % 32 then belongs to lane t % 32. The warps of a block share the columns, so the additions stay atomic.",
+      "At the end thread v adds the 32 counts of value v. If all threads begin with column 0, they meet in one bank: "
+      "begin "
+      "with column (v + k) % 32."}},
     {"matmul",
      "matmul",
      "naive",
@@ -109,7 +161,8 @@ static const gc_exercise exercises[] = {
       "multiply-adds.",
       "From one tap to the next the window moves by one input: x[i + r - k] of tap k is x[i + (r - 1) - (k - 1)]. Only "
       "one new input is needed for each tap.",
-      "Unroll the loop over the taps X times, with #pragma unroll: the place of each input in the window, (r - q + X) % "
+      "Unroll the loop over the taps X times, with #pragma unroll: the place of each input in the window, (r - q + X) "
+      "% "
       "X for step q, is then a constant, and w stays in registers. h has zeros up to a multiple of 32 taps.",
       "Load the new inputs as float4: x[i - k - 4] ... x[i - k - 1] are 16 bytes, and aligned.",
       "Taps from constant memory are broadcast to the warp: __constant__ float taps[1024], filled in solve with "

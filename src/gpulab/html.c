@@ -177,6 +177,10 @@ static void put_rungs(const page *p, const gc_lab_module *module) {
             gc_html_put_text(p->to, code.same->name);
             fputs("</b>)", p->to);
         }
+        if (v->limit) {
+            fputs("</p>\n<p><b>Limit:</b> ", p->to);
+            gc_html_put_text(p->to, v->limit);
+        }
         fputs("</p>\n", p->to);
         if (code.count && !code.same)
             put_lines(p->to, &code);
@@ -258,10 +262,10 @@ static void put_device(FILE *to, const json_t *report, const json_t *recorded) {
         gc_html_put_text(to, text_of(device, "name"));
         gc_print(
             to,
-            ". Measured in this run: copy %.2f TB/s, multiply-add loop %.1f TFLOP/s, cuBLAS fp16 %.0f and tf32 %.0f "
+            ". Measured in this run: copy %.2f TB/s, read %.2f TB/s, multiply-add loop %.1f TFLOP/s, cuBLAS fp16 %.0f and tf32 %.0f "
             "TFLOP/s, an empty launch %.1f µs.",
-            number_of(peak, "copy") * 1e-12, number_of(peak, "fp32") * 1e-12, number_of(peak, "fp16") * 1e-12,
-            number_of(peak, "tf32") * 1e-12, number_of(peak, "launch") * 1e6);
+            number_of(peak, "copy") * 1e-12, number_of(peak, "read") * 1e-12, number_of(peak, "fp32") * 1e-12,
+            number_of(peak, "fp16") * 1e-12, number_of(peak, "tf32") * 1e-12, number_of(peak, "launch") * 1e6);
     } else {
         gc_html_put_text(to, "Measured without a GPU. Figures with * were recorded on an ");
         gc_html_put_text(to, gc_lab_recorded_device(recorded));

@@ -120,11 +120,13 @@ typedef struct gc_lab_size {
 
 typedef struct gc_lab_cost {
     double bytes, operations; /* lower bounds of the computation: bytes moved, operations done */
+    double written;           /* of the bytes; 0: half of them */
 } gc_lab_cost;
 
 typedef struct gc_lab_variant {
     const char *name;
     const char *changed; /* the difference from the variant before it */
+    const char *limit;   /* what limits its speed, with the arithmetic, and the next idea; or NULL */
     gc_lab_where where;
     gc_lab_launch launch;  /* NULL: not in this build */
     const char *code;      /* name of the launcher or function in the sources, from which its code is shown */

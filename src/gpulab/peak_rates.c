@@ -1,6 +1,6 @@
 /*
- * Measures the device's peak rates: a copy for bytes per second, a multiply-add loop for fp32 operations per second,
- * cuBLAS products of 8192 x 8192 matrices for tensor-core operations per second, and an empty launch.
+ * Measures the device's peak rates: a copy and a read for bytes per second, a multiply-add loop for fp32 operations per
+ * second, cuBLAS products of 8192 x 8192 matrices for tensor-core operations per second, and an empty launch.
  *
  * The kernels are described as variants of two modules of their own, so that they are run and timed like all others.
  */
@@ -10,6 +10,8 @@
 
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/core/clock.h"
+
+LAB_LAUNCHER(gck_reduction_read);
 
 enum { FMA_ROUNDS = 2048, FMA_BLOCKS = 32 /* of 256 threads, per multiprocessor */, SIDE = 8192 };
 
@@ -47,6 +49,7 @@ static const gc_lab_module product_module = {.name = "peak rates", .buffers = pr
 
 static const gc_lab_variant
     copy_variant = {.name = "copy", .where = LAB_GPU, .launch = launch_copy},
+    read_variant = {.name = "read", .where = LAB_GPU, .launch = gck_reduction_read},
     fma_variant = {.name = "multiply-add loop", .where = LAB_GPU, .launch = launch_fma_loop},
     empty_variant = {.name = "empty launch", .where = LAB_GPU, .launch = launch_empty},
     tf32_variant = {.name = "cuBLAS tf32", .where = LAB_GPU, .launch = launch_product, .parameter = LAB_BLAS_TF32},
@@ -77,9 +80,10 @@ gpuconv_status gc_lab_session_warm_up(gc_lab_session *session, gpuconv_error *er
 
 gpuconv_status gc_lab_session_measure_peak_rates(gc_lab_session *session, gpuconv_error *error) {
     static const int64_t large[LAB_DIMENSIONS] = {1 << 27}, square[LAB_DIMENSIONS] = {SIDE, SIDE, SIDE};
-    enum { COPY, FMA, EMPTY, TF32, FP16, COUNT };
+    enum { COPY, READ, FMA, EMPTY, TF32, FP16, COUNT };
     const gc_lab_job jobs[COUNT] = {
         [COPY] = {&memory_module, &copy_variant, large, .max_compared = 1, .timed = true},
+        [READ] = {&memory_module, &read_variant, large, .max_compared = 1, .timed = true},
         [FMA] = {&memory_module, &fma_variant, large, .max_compared = 1, .timed = true},
         [EMPTY] = {&memory_module, &empty_variant, large, .max_compared = 1, .timed = true},
         [TF32] = {&product_module, &tf32_variant, square, .max_compared = 1, .timed = true},
@@ -98,6 +102,7 @@ gpuconv_status gc_lab_session_measure_peak_rates(gc_lab_session *session, gpucon
     if (err)
         return err;
     peak->copy = 8.0 * (double)large[0] / seconds[COPY]; /* 4 bytes read and 4 written per element */
+    peak->read = 4.0 * (double)large[0] / seconds[READ];
     peak->operations[LAB_FP32] = 2.0 * 64 * FMA_ROUNDS * threads / seconds[FMA]; /* 64 multiply-adds per round */
     peak->launch = seconds[EMPTY];
     const double product_operations = 2.0 * SIDE * SIDE * SIDE;

@@ -33,7 +33,7 @@ const json_t *gc_lab_recorded_find(const json_t *recorded, const char *module, c
     return found;
 }
 
-void gc_lab_recorded_format(const json_t *row, bool with_size, char *text, size_t room) {
+void gc_lab_recorded_format(const json_t *row, gc_lab_detail detail, char *text, size_t room) {
     double median = json_number_value(json_object_get(row, "median")),
            share = json_number_value(json_object_get(row, "share"));
     const json_t *figure = json_object_get(row, "figure");
@@ -49,12 +49,19 @@ void gc_lab_recorded_format(const json_t *row, bool with_size, char *text, size_
         used = (size_t)gc_format(text, room, "%.2f us", median * 1e6);
     else
         used = (size_t)gc_format(text, room, "%.1f ns", median * 1e9);
-    if (used < room && with_size)
+    if (used < room && detail >= GC_LAB_SIZE)
         used += (size_t)snprintf(text + used, room - used, " at %s", size ? size : "?");
     if (used < room && share > 0 && bound)
-        (void)gc_format(text + used, room - used,
-                        100 * share < 1 ? ", %.1g %% of the %s limit" : ", %.0f %% of the %s limit", 100 * share,
-                        bound);
+        used += (size_t)gc_format(text + used, room - used,
+                                  100 * share < 1 ? ", %.1g %% of the %s limit" : ", %.0f %% of the %s limit",
+                                  100 * share, bound);
+    double least = json_number_value(json_object_get(row, "floor"));
+    bool bytes = bound && strcmp(bound, "memory") == 0;
+    double amount = json_number_value(json_object_get(row, bytes ? "bytes" : "operations"));
+    if (used < room && detail >= GC_LAB_ARITHMETIC && share > 0 && bound && least > 0)
+        (void)gc_format(text + used, room - used, " (%.4g %s at %.4g %s: %.3g ms)", amount * 1e-6,
+                        bytes ? "MB" : "million operations", amount / least * (bytes ? 1e-9 : 1e-12),
+                        bytes ? "GB/s" : "TFLOP/s", least * 1e3);
 }
 
 bool gc_lab_is_skipped_without_gpu(const json_t *report, const json_t *row) {

@@ -16,9 +16,15 @@ const char *gc_lab_recorded_device(const json_t *recorded);
  * none. `recorded` may be NULL. */
 const json_t *gc_lab_recorded_find(const json_t *recorded, const char *module, const char *variant, const char *size);
 
-/* Writes a measured row as one text: "0.190 ms at 8388608x512, 71 % of the arithmetic limit", the size if `with_size`.
- */
-void gc_lab_recorded_format(const json_t *row, bool with_size, char *text, size_t room);
+/* How much of a row is written; each includes those before it. */
+typedef enum gc_lab_detail {
+    GC_LAB_FIGURE,    /* 0.190 ms, 71 % of the arithmetic limit */
+    GC_LAB_SIZE,      /* 0.190 ms at 8388608x512, ... */
+    GC_LAB_ARITHMETIC /* ... limit (8590 million operations at 63.8 TFLOP/s: 0.135 ms) */
+} gc_lab_detail;
+
+/* Writes a measured row as one text. */
+void gc_lab_recorded_format(const json_t *row, gc_lab_detail detail, char *text, size_t room);
 
 /* Returns whether a row of a report is a variant that was skipped because the machine has no GPU. */
 bool gc_lab_is_skipped_without_gpu(const json_t *report, const json_t *row);

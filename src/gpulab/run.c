@@ -183,6 +183,15 @@ int gc_lab_check_module(gc_lab_session *session, const gc_lab_module *module, co
 
 /* ---- Timing ------------------------------------------------------------------------------------------------------ */
 
+/* Returns the least time in which a device moves the bytes. Reading is faster than writing: the time of a written byte
+ * is what the copy of a byte takes beyond its read. */
+static double memory_seconds(const gc_lab_peak_rates *peak, gc_lab_cost cost) {
+    if (!(peak->copy > 0) || !(peak->read > 0))
+        return 0;
+    double written = cost.written > 0 ? cost.written : cost.bytes / 2;
+    return (cost.bytes - written) / peak->read + written * fmax(2 / peak->copy - 1 / peak->read, 0);
+}
+
 /* Adds the roofline's bound: the least time for the variant's bytes and operations at the peak rates of this run. */
 static void add_roofline(const gc_lab_session *session, const gc_lab_job *job, double median, json_t *row) {
     const gc_lab_variant *v = job->variant;
@@ -192,7 +201,7 @@ static void add_roofline(const gc_lab_session *session, const gc_lab_job *job, d
     set_number(row, "operations", cost.operations);
     if (v->where == LAB_CPU || !(cost.bytes > 0))
         return;
-    double memory_time = peak->copy > 0 ? cost.bytes / peak->copy : 0;
+    double memory_time = memory_seconds(peak, cost);
     double rate = peak->operations[v->unit], arithmetic_time = rate > 0 ? cost.operations / rate : 0;
     json_object_set_new(row, "bound", json_string(arithmetic_time > memory_time ? "arithmetic" : "memory"));
     set_number(row, "floor", fmax(memory_time, arithmetic_time));

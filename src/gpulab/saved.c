@@ -38,9 +38,9 @@ static bool is_scalar(const json_t *value) {
 static gpuconv_status check_members(const json_t *object, const position *p) {
     static const char *const texts[] = {"name", "module", "variant", "where", "size", "course", "state",
                                         "why",  "bound",  "unit",    "said",  "what", "across", "missing"};
-    static const char *const numbers[] = {"copy",   "launch",    "fp32",        "fp16",   "tf32",    "median",
-                                          "spread", "bytes",     "cold",        "share",  "ratio",   "wanted",
-                                          "figure", "registers", "local_bytes", "blocks", "threads", "operations"};
+    static const char *const numbers[] = {
+        "copy",  "read",  "launch", "fp32",   "fp16",      "tf32",        "median", "spread",  "bytes",     "cold",
+        "share", "ratio", "wanted", "figure", "registers", "local_bytes", "blocks", "threads", "operations"};
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)object, name, value) {

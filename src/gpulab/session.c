@@ -109,9 +109,9 @@ static json_t *state_json(const gc_lab_session *session) {
 
 json_t *gc_lab_session_json(const gc_lab_session *session) {
     const gc_lab_peak_rates *peak = &session->peak_rates;
-    return json_pack("{s:{s:s, s:s, s:i}, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "environment", "gpuconv",
+    return json_pack("{s:{s:s, s:s, s:i}, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f}}", "environment", "gpuconv",
                      gpuconv_version(), "compiler", __VERSION__, "processors", gc_processor_count(), "device",
-                     device_json(session), "state", state_json(session), "ceilings", "copy", peak->copy, "launch",
-                     peak->launch, "fp32", peak->operations[LAB_FP32], "fp16", peak->operations[LAB_TENSOR_16], "tf32",
-                     peak->operations[LAB_TENSOR_TF32]);
+                     device_json(session), "state", state_json(session), "ceilings", "copy", peak->copy, "read",
+                     peak->read, "launch", peak->launch, "fp32", peak->operations[LAB_FP32], "fp16",
+                     peak->operations[LAB_TENSOR_16], "tf32", peak->operations[LAB_TENSOR_TF32]);
 }

@@ -16,6 +16,7 @@
 
 typedef struct gc_lab_peak_rates {
     double copy;          /* bytes per second, read and written */
+    double read;          /* bytes per second, only read */
     double launch;        /* seconds per empty launch, in a sequence of launches */
     double operations[4]; /* per second, indexed by gc_lab_unit; 0: not measured */
 } gc_lab_peak_rates;

@@ -108,7 +108,7 @@ static void print_row(const json_t *report, const json_t *recorded, const json_t
     fputc(' ', to);
     print_text(to, text_of(row, "where"), -3);
     if (other) {
-        gc_lab_recorded_format(other, false, text, sizeof text);
+        gc_lab_recorded_format(other, GC_LAB_FIGURE, text, sizeof text);
         fprintf(to, "  * %s\n", text);
     } else if (strcmp(text_of(row, "state"), "measured") != 0) {
         fputc(' ', to);
@@ -161,11 +161,12 @@ static void print_device(const json_t *report, const json_t *recorded, FILE *to)
     const json_t *peak = json_object_get(report, "ceilings"), *device = json_object_get(report, "device");
     if (number_of(peak, "copy") > 0) {
         print_text(to, text_of(device, "name"), 0);
-        gc_print(to,
-                 "\nmeasured in this run: copy %.1f GB/s, multiply-add loop %.2f TFLOP/s, cuBLAS fp16 %.1f and tf32 "
-                 "%.1f TFLOP/s, an empty launch %.2f us\n",
-                 number_of(peak, "copy") * 1e-9, number_of(peak, "fp32") * 1e-12, number_of(peak, "fp16") * 1e-12,
-                 number_of(peak, "tf32") * 1e-12, number_of(peak, "launch") * 1e6);
+        gc_print(
+            to,
+            "\nmeasured in this run: copy %.1f GB/s, read %.1f GB/s, multiply-add loop %.2f TFLOP/s, cuBLAS fp16 %.1f and tf32 "
+            "%.1f TFLOP/s, an empty launch %.2f us\n",
+            number_of(peak, "copy") * 1e-9, number_of(peak, "read") * 1e-9, number_of(peak, "fp32") * 1e-12,
+            number_of(peak, "fp16") * 1e-12, number_of(peak, "tf32") * 1e-12, number_of(peak, "launch") * 1e6);
     } else if (json_object_get(device, "missing")) {
         fputs("There is no GPU (", to);
         print_text(to, text_of(device, "missing"), 0);

@@ -215,7 +215,7 @@ void gc_try_print_recorded(const gc_try_subject *s, FILE *to) {
         const json_t *row = v->where == LAB_GPU ? gc_lab_recorded_find(recorded, s->module->name, v->name, NULL) : NULL;
         if (!row)
             continue;
-        gc_lab_recorded_format(row, true, text, sizeof text);
+        gc_lab_recorded_format(row, GC_LAB_SIZE, text, sizeof text);
         fprintf(to, "  %-34s %s\n", v->name, text);
     }
     json_decref(recorded);

@@ -12,7 +12,7 @@ static const gc_pcm floats = {GC_F32, 32};
  * NULL the response is copied there too. Advances *in and *out. */
 static void add_item(gc_batch_slot *slot, const guarded *signal, const gpuconv_ir *ir, const float *planes,
                      gc_batch_item *item, int64_t *in, int64_t *out) {
-    char *samples = gc_batch_cuda.in(slot);
+    char *samples = slot->in;
     *item = (gc_batch_item){.ir = ir,
                             .in = {.at = *in, .format = floats, .channels = 1},
                             .out = {.at = *out, .format = floats, .channels = 1},
@@ -78,11 +78,11 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
             CHECK(in <= BYTES && out <= BYTES, "the slot is too small for the test");
         }
     }
-    memset((void *)(uintptr_t)gc_batch_cuda.out(slot), 0xff, (size_t)out);
+    memset(slot->out, 0xff, (size_t)out);
     CHECK(gc_batch_cuda.begin(slot, items, count, in, out, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(gc_batch_cuda.finish(slot, items, count, &error) == GPUCONV_OK, "%s", error.message);
     for (int i = 0; i < count; i++) {
-        const float *got = (const float *)gc_batch_cuda.out(slot) + items[i].out.at / 4;
+        const float *got = (const float *)(const void *)slot->out + items[i].out.at / 4;
         worst = fmax(worst, check_result(got, &x[i / responses], &h[i % responses], &random));
     }
     gpu_note("signals of any length in one batch", worst);
@@ -111,9 +111,9 @@ static void check_formats(int64_t taps) {
         const guarded channel = {.channel = &h.channel[c], .channels = 1, .frames = taps};
         one[c] = harness_route(&channel, 1);
     }
-    unsigned char *in = gc_batch_cuda.in(slot), *packed = malloc(BYTES / 2);
+    unsigned char *in = (unsigned char *)slot->in, *packed = malloc(BYTES / 2);
     CHECK(packed, "no memory");
-    const unsigned char *out = gc_batch_cuda.out(slot);
+    const unsigned char *out = (const unsigned char *)slot->out;
     for (int i = 0; i < COUNT(formats); i++)
         for (int l = 0; l < COUNT(lengths); l++) {
             const int64_t frames = lengths[l], total = frames + taps - 1, in_row = 4 * ((frames + 3) / 4 * 4),

@@ -77,7 +77,7 @@ static void use_batch(void) {
     CHECK(kept, "no memory on the device");
     const gc_batch_samples mono = {.format = {GC_F32, 32}, .channels = 1};
     gc_batch_item item = {.ir = ir, .in = mono, .out = mono, .frames = 100, .planes = kept};
-    memset(gc_batch_cuda.in(slot), 0, 400);
+    memset(slot->in, 0, 400);
     CHECK(gc_batch_cuda.begin(slot, &item, 1, 400, 412, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(gc_batch_cuda.finish(slot, &item, 1, &error) == GPUCONV_OK, "%s", error.message);
     gc_batch_cuda.free_taps(0, kept);

@@ -337,6 +337,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_samples_in_file_formats_give_the_same_as_floats),
         cmocka_unit_test(test_signals_of_any_length_in_one_batch_agree_with_the_oracle),
         cmocka_unit_test(test_a_filter_bank_agrees_with_the_oracle),
+        cmocka_unit_test(test_moving_sources_agree_with_the_cpu),
         cmocka_unit_test(test_matrices_of_every_shape_agree_with_the_oracle),
         cmocka_unit_test(test_every_transform_of_a_matrix_agrees_with_the_oracle),
         cmocka_unit_test(test_a_matrix_keeps_its_precision_at_every_level),
@@ -349,6 +350,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly),
         cmocka_unit_test(test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle),
         cmocka_unit_test(test_a_reset_forgets_the_tail_on_the_gpu),
+        cmocka_unit_test(test_moving_sources_in_real_time_agree_with_the_cpu),
     };
     const struct CMUnitTest slow[] = {
         cmocka_unit_test(test_long_partitions_agree_with_the_oracle),

@@ -23,6 +23,9 @@ void test_a_single_tap_at_every_edge_of_a_matrix_delays_exactly(void **state);
 void test_a_tail_on_the_gpu_in_real_time_agrees_with_the_oracle(void **state);
 void test_a_reset_forgets_the_tail_on_the_gpu(void **state);
 
+void test_moving_sources_agree_with_the_cpu(void **state);
+void test_moving_sources_in_real_time_agree_with_the_cpu(void **state);
+
 void test_a_matrix_with_little_free_memory_agrees_with_the_cpu(void **state);
 void test_too_little_free_memory_is_refused_with_both_figures(void **state);
 

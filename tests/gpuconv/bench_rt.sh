@@ -21,6 +21,8 @@ done
 runs bench rt --seconds 0.5 --moving "$SOURCE/tests/sofa/head.sofa" --channels 11 --block 128
 holds 'cpu, 11 moving sources, 187 blocks of 128' missed 'error dB'
 refuses 2 "--moving needs" bench rt --moving "$SOURCE/tests/sofa/head.sofa" --matrix 2x2
+refuses 2 "--moving needs" bench rt --moving "$SOURCE/tests/sofa/head.sofa" --backend both
+refuses 2 "with --moving to 16384" bench rt --moving "$SOURCE/tests/sofa/head.sofa" --channels 16385
 refuses 1 "missing.sofa" bench rt --moving missing.sofa
 runs bench rt --help
 holds 'gpuconv bench rt'

@@ -25,8 +25,8 @@ lab_refuses() {
 lab list
 cut -d' ' -f1 "$work/log/out" >"$work/log/modules"
 for module in hello vector-add scale image median constant-memory shared-sync bank-conflicts registers memory-latency \
-    convolution streams pinned-memory matmul coalescing divergence reconvergence transpose reduction flash-attention \
-    floating-point compiler timing; do
+    convolution streams graphs pinned-memory matmul coalescing divergence reconvergence transpose reduction scan \
+    histogram flash-attention floating-point compiler timing; do
     grep -qx "$module" "$work/log/modules" || fail "no module $module"
 done
 while read -r module; do

@@ -12,11 +12,11 @@
 
 enum { FILES = 48, FRAMES = 60000, TAPS = 3, RATE = 8000 };
 
-struct gc_batch_slot {
-    float *in, *out;
+typedef struct fake_slot {
+    gc_batch_slot base;
     int64_t bytes;
     bool in_flight;
-};
+} fake_slot;
 
 static struct {
     int slots_left, slots_made, finishes_left; /* slots_left, finishes_left: calls until one fails */
@@ -30,24 +30,17 @@ static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_
     *made = NULL;
     if (seen.slots_left-- <= 0)
         return gc_fail(error, GPUCONV_ERROR_MEMORY, "no memory on the device");
-    gc_batch_slot *slot = calloc(1, sizeof *slot);
+    fake_slot *slot = calloc(1, sizeof *slot);
     assert_non_null(slot);
-    *slot = (gc_batch_slot){.in = malloc((size_t)bytes), .out = malloc((size_t)bytes), .bytes = bytes};
+    *slot = (fake_slot){.base = {malloc((size_t)bytes), malloc((size_t)bytes)}, .bytes = bytes};
     seen.slots_made++;
-    *made = slot;
+    *made = &slot->base;
     return GPUCONV_OK;
 }
 
-static void *in(gc_batch_slot *slot) {
-    return slot->in;
-}
-
-static const void *out(gc_batch_slot *slot) {
-    return slot->out;
-}
-
-static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+static gpuconv_status begin(gc_batch_slot *device, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
                             gpuconv_error *error) {
+    fake_slot *slot = (fake_slot *)device;
     (void)items;
     (void)error;
     assert_true(count > 0 && in_bytes <= slot->bytes && out_bytes <= slot->bytes);
@@ -56,14 +49,15 @@ static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count
     return GPUCONV_OK;
 }
 
-static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error) {
+static gpuconv_status finish(gc_batch_slot *device, gc_batch_item *items, int count, gpuconv_error *error) {
+    fake_slot *slot = (fake_slot *)device;
     assert_true(slot->in_flight);
     slot->in_flight = false;
     if (seen.finishes_left-- <= 0)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "the device is gone");
     for (int i = 0; i < count; i++) {
-        const float *x = slot->in + items[i].in.at / 4, *h = items[i].planes;
-        float *y = slot->out + items[i].out.at / 4;
+        const float *x = (float *)(void *)slot->base.in + items[i].in.at / 4, *h = items[i].planes;
+        float *y = (float *)(void *)slot->base.out + items[i].out.at / 4;
         for (int64_t n = 0; n < items[i].frames + items[i].ir->frames - 1; n++) {
             y[n] = 0;
             for (int64_t k = 0; k < items[i].ir->frames; k++)
@@ -75,7 +69,7 @@ static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int coun
 }
 
 static void free_slot(gc_batch_slot *slot) {
-    assert_false(slot->in_flight);
+    assert_false(((fake_slot *)slot)->in_flight);
     free(slot->in);
     free(slot->out);
     free(slot);
@@ -121,8 +115,6 @@ static gpuconv_status work(bool *has_slot, gpuconv_error *error) {
     fake.slots = 2;
     fake.choose = NULL;
     fake.new_slot = new_slot;
-    fake.in = in;
-    fake.out = out;
     fake.begin = begin;
     fake.finish = finish;
     fake.free = free_slot;

@@ -22,11 +22,16 @@ template <typename F, known_rows Known>
 __device__ __forceinline__ void convolve_segment(float2 *v, float2 *s, const gck_rows &source, int64_t row, int64_t at,
                                                  const gck_rows &gate, const float2 *h, float sign,
                                                  const float2 *__restrict__ twiddles, int t, bool used) {
-    if (Known == GATED && used && gate.data)
-        prefetch_frames<F::T>(gate, row, at, 2 * F::N, t);
-    const bool loaded = used && load_segment<F::P, F::T, Known>(v, source, row, at, 2 * F::N, t);
-    if (Known == GATED && loaded && gate.data)
-        gate_segment<F::P, F::T>(v, gate, row, at, 2 * F::N, t);
+    if (Known == GATED) {
+        if (used && gate.data) {
+            prefetch_frames<F::T>(source, row, at, 2 * F::N, t);
+            prefetch_frames<F::T>(gate, row, at, 2 * F::N, t);
+        }
+        transform_barrier<F::T>();
+    }
+    const bool loaded = used && (Known == GATED && gate.data
+                                     ? load_gated_segment<F::P, F::T>(v, (float *)s, source, gate, row, at, 2 * F::N, t)
+                                     : load_segment<F::P, F::T, Known>(v, source, row, at, 2 * F::N, t));
     if (!loaded)
         clear<F::P>(v);
     if (loaded || F::T < 32) {
@@ -91,9 +96,10 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
                                        a.twiddles, t, used);
             const int kept = used ? a.hop : 0;
             const float gain = a.gain ? a.gain[item.row] : 1.0f;
-            if (Known == GATED)
-                store_gated_segment<f::P, f::T>(v, a.gates, a.target, item.row, n, a.lo, kept, gain, t);
-            else if (knows_type(Known))
+            if (Known == GATED) {
+                transform_barrier<f::T>();
+                store_gated_segment<f::P, f::T>(v, (float *)s, a.gates, a.target, item.row, n, a.lo, kept, gain, t);
+            } else if (knows_type(Known))
                 store_plain_segment<f::P, f::T, Known>(v, a.target, item.row, n, a.lo, kept, t);
             else
                 store_segment<f::P, f::T, Size != 3, Known>(v, a.target, item.row, n, a.lo, kept, gain, t);
@@ -158,16 +164,11 @@ template <int Size> struct launchers {
     }
 
     static cudaError_t load() {
-        int device = 0;
-        cudaError_t err = load_kernel(chip_spectra<Size>, bytes);
-        err = err ? err : cudaGetDevice(&device);
-        for (const auto kernel :
-             {chip_convolve<Size, plain>, chip_convolve<Size, HALVES>, chip_convolve<Size, BFLOATS>,
-              chip_convolve<Size, ADJACENT>, chip_convolve<Size, GATED>, chip_convolve<Size, STEPPED>}) {
-            err = err ? err : load_kernel(kernel, bytes);
-            err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
-        }
-        return err;
+        const cudaError_t err = load_kernel(chip_spectra<Size>, bytes);
+        return err ? err
+                   : load_kernels<Size>(chip_convolve<Size, plain>, chip_convolve<Size, HALVES>,
+                                        chip_convolve<Size, BFLOATS>, chip_convolve<Size, ADJACENT>,
+                                        chip_convolve<Size, GATED>, chip_convolve<Size, STEPPED>);
     }
 
     static cudaError_t convolve(const gck_chip_job *job, cudaStream_t stream) {
@@ -179,8 +180,10 @@ template <int Size> struct launchers {
     static cudaError_t spectra(const gck_rows *response, int64_t responses, int64_t taps, const float2 *twiddles,
                                float2 *to, cudaStream_t stream) {
         const int64_t groups = config<Size>::groups, blocks = (responses + groups - 1) / groups;
-        return launch_dependent(chip_spectra<Size>, dim3((unsigned)blocks), threads, bytes, stream, *response,
-                                responses, taps, twiddles, to);
+        const cudaError_t err = allow_shared(chip_spectra<Size>, bytes);
+        return err ? err
+                   : launch_dependent(chip_spectra<Size>, dim3((unsigned)blocks), threads, bytes, stream, *response,
+                                      responses, taps, twiddles, to);
     }
 };
 

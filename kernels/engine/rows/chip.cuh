@@ -65,9 +65,11 @@ template <int Size> struct config {
     static const int bytes = groups * stride * (int)sizeof(float2);
 };
 
-/* The blocks per multiprocessor to compile for; frames with a step take more registers. */
+/* The blocks per multiprocessor to compile for; frames with a step take more registers, and gates with 16 points in a
+ * thread. */
 template <int Size, known_rows Known> __host__ __device__ constexpr int resident_of() {
-    return config<Size>::resident / (Known == STEPPED && Size < GCK_CHIP_SIZES - 1 ? 2 : 1);
+    return config<Size>::resident / (Known == STEPPED && Size < GCK_CHIP_SIZES - 1 ? 2 : 1) -
+           (Known == GATED && config<Size>::transform::P == 16 ? 1 : 0);
 }
 
 /* Whether the kernels of a size hold the addresses of a thread in registers over all segments. Elsewhere the compiler
@@ -147,6 +149,16 @@ __device__ __forceinline__ void finish_sum(float2 *v, float2 *s, const float2 *s
     }
     transform_barrier<F::T>();
     F::inverse(v, s, t, twiddles);
+}
+
+/* Loads kernels of a size, so that no launch has to. */
+template <int Size, typename... Kernel> cudaError_t load_kernels(Kernel... kernels) {
+    int device = 0;
+    cudaError_t err = cudaGetDevice(&device);
+    ((err = err ? err : load_kernel(kernels, config<Size>::bytes),
+      err = err ? err : set_carveout(device, kernels, config<Size>::resident, config<Size>::bytes)),
+     ...);
+    return err;
 }
 
 #endif

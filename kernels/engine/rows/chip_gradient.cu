@@ -32,18 +32,25 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
             const bool second = step & 1;
             const int row = sharing_row(a.sharing, response, step / 2 / a.segments);
             const int64_t n = (int64_t)(step / 2 % a.segments) * a.hop + (second ? a.shift : 0);
-            if (Known == GATED && step < 2 * range.end && row < a.sharing.rows && (second ? a.g_gate : a.x_gate).data)
-                prefetch_frames<f::T>(second ? a.g_gate : a.x_gate, row, n, second ? 2 * f::N : a.hop, t);
+            const gck_rows &from = second ? a.g : a.x, &gate = second ? a.g_gate : a.x_gate;
+            const int window = second ? 2 * f::N : a.hop;
+            if (Known == GATED) {
+                if (step < 2 * range.end && row < a.sharing.rows && gate.data) {
+                    prefetch_frames<f::T>(from, row, n, window, t);
+                    prefetch_frames<f::T>(gate, row, n, window, t);
+                }
+                transform_barrier<f::T>();
+            }
             if (step >= 2 * range.end || row >= a.sharing.rows ||
-                !load_segment<f::P, f::T, Known>(v, second ? a.g : a.x, row, n, second ? 2 * f::N : a.hop, t)) {
+                !(Known == GATED && gate.data
+                      ? load_gated_segment<f::P, f::T>(v, (float *)s, from, gate, row, n, window, t)
+                      : load_segment<f::P, f::T, Known>(v, from, row, n, window, t))) {
                 if (c::groups == 1) {
                     step |= 1; /* neither of the two has anything to add */
                     continue;
                 }
                 clear<f::P>(v);
             }
-            if (Known == GATED && row < a.sharing.rows && (second ? a.g_gate : a.x_gate).data)
-                gate_segment<f::P, f::T>(v, second ? a.g_gate : a.x_gate, row, n, second ? 2 * f::N : a.hop, t);
             if (!second)
                 scale<f::P>(v, (a.gain && row < a.sharing.rows ? a.gain[row] : 1.0f) * (1.0f / f::N));
             transform_barrier<f::T>();
@@ -88,14 +95,8 @@ template <int Size> struct launchers {
     static const int bytes = config<Size>::bytes, threads = config<Size>::threads;
 
     static cudaError_t load() {
-        int device = 0;
-        cudaError_t err = cudaGetDevice(&device);
-        for (const auto kernel :
-             {chip_gradient<Size, ADJACENT>, chip_gradient<Size, GATED>, chip_gradient<Size, STEPPED>}) {
-            err = err ? err : load_kernel(kernel, bytes);
-            err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
-        }
-        return err;
+        return load_kernels<Size>(chip_gradient<Size, ADJACENT>, chip_gradient<Size, GATED>,
+                                  chip_gradient<Size, STEPPED>);
     }
 
     static cudaError_t gradient(const gck_chip_gradient *job, cudaStream_t stream) {

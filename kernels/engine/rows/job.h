@@ -42,10 +42,11 @@ typedef struct gck_target {
     int accumulate;
 } gck_target;
 
-/* Factors of the samples of a job, each of rows like those that it belongs to, of all frames; `data` NULL: none. With
- * the sum s of frame n of a row, whose source was multiplied by `source`, the target is
+/* Factors of the samples of a job. Each is an array of rows like the array that it belongs to; `data` NULL: there is
+ * none. The samples of the source are multiplied by `source` before the convolution. Where s is the result of the
+ * convolution, the sample of the target is
  *
- *      target (s + factor skip),         with `skip_last` target s + factor skip skip_gate */
+ *      target (s + factor skip), or, with `skip_last`, target s + factor skip skip_gate */
 typedef struct gck_gates {
     gck_rows source, target, skip, skip_gate;
     const float *factor; /* per row; NULL: there is no skip */

@@ -18,13 +18,6 @@ template <int P> __device__ __forceinline__ void clear(float2 *v) {
         v[j] = make_float2(0.0f, 0.0f);
 }
 
-/* Stores a spectrum at the thread's place, 2 t elements from the start of a spectrum. */
-template <int P, int T> __device__ __forceinline__ void keep(const float2 *v, float2 *to) {
-#pragma unroll
-    for (int j = 0; j < P; j += 2)
-        *(float4 *)(to + j * T) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
-}
-
 /* Multiplies by a spectrum, or by its conjugate if sign is -1. */
 template <int P, int T> __device__ __forceinline__ void multiply(float2 *v, const float2 *h, float sign) {
 #pragma unroll

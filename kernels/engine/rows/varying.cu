@@ -205,18 +205,8 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
 /* The launchers of one size. */
 template <int Size> struct launchers {
     static cudaError_t load() {
-        int device = 0;
-        const int bytes = config<Size>::bytes;
-        cudaError_t err = cudaGetDevice(&device);
-        for (const auto kernel : {varying_convolve<Size, ADJACENT>, varying_convolve<Size, STEPPED>}) {
-            err = err ? err : load_kernel(kernel, bytes);
-            err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
-        }
-        for (const auto kernel : {varying_response<Size, ADJACENT>, varying_response<Size, STEPPED>}) {
-            err = err ? err : load_kernel(kernel, bytes);
-            err = err ? err : set_carveout(device, kernel, config<Size>::resident, bytes);
-        }
-        return err;
+        return load_kernels<Size>(varying_convolve<Size, ADJACENT>, varying_convolve<Size, STEPPED>,
+                                  varying_response<Size, ADJACENT>, varying_response<Size, STEPPED>);
     }
 
     static bool is_adjacent(const gck_varying_job *job) {

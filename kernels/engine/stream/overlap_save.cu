@@ -29,7 +29,7 @@ template <int A, int B> struct full_transform : full_fft<A, B> {
     static const int factors = 1;
 
     static __device__ __forceinline__ void store_factors(const float2 *v, float2 *to, int t) {
-        store_spectrum_pairs<base::P, base::T>(v, to, t);
+        keep<base::P, base::T>(v, to + 2 * t);
     }
 
     static __device__ __forceinline__ void multiply(float2 *v, const float2 *h, int t) {

@@ -4,15 +4,14 @@
  *
  * A block loads, transforms, multiplies by the response's spectrum, transforms back and stores. Each input sample is
  * read 2 N / hop times (mostly from the cache), each output is written once, and the spectrum of the response comes
- * from the second-level cache, in the order in which the threads hold it. Prefetches as in overlap_save.cu: a block of
- * the first wave fetches its own input while the previous kernel in the stream ends, and every block that of the block
- * which takes its place.
+ * from the second-level cache, in the order in which the threads hold it (rows/chip.cu computes it). Prefetches as in
+ * overlap_save.cu: a block of the first wave fetches its own input while the previous kernel in the stream ends, and
+ * every block that of the block which takes its place.
  *
  * Shared memory: 42, 76 or 139 KB. A device whose blocks have less uses three kernels (overlap_save_3pass.cu). The
  * contracts of the launchers are those of gck_overlap_save and its companions in kernels.h.
  */
 #include "kernels/engine/overlap_save.cuh"
-#include "kernels/engine/twiddles.h"
 
 #include "kernels/device/fft_twisted.cuh"
 
@@ -45,38 +44,11 @@ __global__ void __launch_bounds__(config<LEVELS>::transform::T, config<LEVELS>::
     asm volatile("" ::: "memory"); /* keeps the prefetch behind the loads of this block's samples */
     prefetch_l2(x + (int64_t)ahead * hop, bytes, t == 0 && blockIdx.x + ahead < gridDim.x);
     const float2 *h = opaque_pointer(spectra) + (int64_t)route.plane * f::N + 2 * t;
-#pragma unroll
-    for (int j = 0; j < f::P; j += 2) {
-        const float4 w = __ldg((const float4 *)(h + j * f::T));
-        v[j] = mul(v[j], make_float2(w.x, w.y));
-        v[j + 1] = mul(v[j + 1], make_float2(w.z, w.w));
-    }
+    multiply_spectrum<f::P, f::T>(v, v, h);
     __syncthreads();
     f::inverse(v, shared, t, twiddles);
     untwist_rows<f::P>(v);
     store_right_angle<f::P, f::T>(v, a.out + blockIdx.y * a.out_stride + first, overlap, t);
-}
-
-/* Spectra of responses, scaled for the inverse; block.x: plane. */
-template <int LEVELS>
-__global__ void __launch_bounds__(config<LEVELS>::transform::T)
-    chip_spectrum(const float *__restrict__ taps, int64_t count, const float2 *__restrict__ twiddles, float2 *spectra) {
-    typedef typename config<LEVELS>::transform f;
-    extern __shared__ __align__(16) float2 shared[];
-    const int t = threadIdx.x;
-    const float *plane = taps + (int64_t)blockIdx.x * count;
-    const float scale = 1.0f / f::N;
-    float2 v[f::P];
-#pragma unroll
-    for (int j = 0; j < f::P; j++) {
-        const int n = t + j * f::T, m = n + f::N;
-        v[j] = make_float2(n < count ? plane[n] * scale : 0.0f, m < count ? plane[m] * scale : 0.0f);
-    }
-    f::forward(v, shared, t, twiddles);
-    float2 *to = spectra + (int64_t)blockIdx.x * f::N + 2 * t;
-#pragma unroll
-    for (int j = 0; j < f::P; j += 2)
-        *(float4 *)(to + j * f::T) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
 }
 
 /* The launchers of one size. */
@@ -84,22 +56,21 @@ template <int LEVELS> struct launchers {
     typedef typename config<LEVELS>::transform f;
     static const int bytes = config<LEVELS>::bytes;
 
+    static const int size = LEVELS + 3; /* in rows/chip.cu, whose tables and spectra these are */
+
     static gck_overlap_save_sizes sizes() {
         return gck_overlap_save_sizes{f::twiddles, f::N, bytes, 0};
     }
 
     static void write_twiddles(float2 *to) {
-        write_twisted_tables<f, LEVELS>(to);
+        gck_chip_twiddles(size, to);
     }
 
     static cudaError_t spectra(const gck_responses &responses, const gck_overlap_save_memory &memory,
                                cudaStream_t stream) {
-        cudaError_t err = allow_shared(chip_spectrum<LEVELS>, bytes);
-        if (err)
-            return err;
-        chip_spectrum<LEVELS><<<responses.planes, f::T, bytes, stream>>>(responses.taps, responses.taps_count,
-                                                                         memory.twiddles, memory.spectra);
-        return cudaGetLastError();
+        const int64_t taps = responses.taps_count;
+        const gck_rows rows = {(void *)responses.taps, taps, taps, 1, NULL, NULL, GCK_F32};
+        return gck_chip_spectra(size, &rows, responses.planes, taps, memory.twiddles, memory.spectra, stream);
     }
 
     static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,

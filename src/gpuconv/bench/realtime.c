@@ -68,7 +68,7 @@ static const char *plan_of(const session *s) {
     if (s->backend)
         return s->backend->plan(s->bank);
     if (s->motion)
-        return "moving sources";
+        return gc_bench_motion_plan(s->motion);
     return gpuconv_realtime_plan(s->realtime);
 }
 
@@ -319,8 +319,9 @@ static void report_run(const gc_bench *b, const session *s, bool in_time) {
                        in_time};
     char matrix[32] = "";
     if (s->motion)
-        (void)gc_format(label, sizeof label, "cpu, %d moving sources, %lld blocks of %d at %.0f Hz", s->channels,
-                        (long long)s->blocks, w->block, w->rate);
+        (void)gc_format(label, sizeof label, "%s, %d moving sources, %lld blocks of %d at %.0f Hz",
+                        w->backend == GPUCONV_BACKEND_CUDA ? "cuda" : "cpu", s->channels, (long long)s->blocks,
+                        w->block, w->rate);
     else if (w->outputs)
         (void)snprintf(matrix, sizeof matrix, " %d x %d,", s->channels, w->outputs);
     if (!s->motion)
@@ -394,7 +395,7 @@ static gpuconv_status run_one(const gc_bench *b, const gc_bench_realtime_case *w
 }
 
 static int most_channels(const gc_bench_realtime_case *w) {
-    return w->backend == GPUCONV_BACKEND_CUDA ? GPU_CHANNELS : CPU_CHANNELS;
+    return w->moving ? GC_MAX_SOURCES : w->backend == GPUCONV_BACKEND_CUDA ? GPU_CHANNELS : CPU_CHANNELS;
 }
 
 gpuconv_status gc_bench_realtime(const gc_bench *b, const gc_bench_realtime_case *w, gpuconv_error *error) {

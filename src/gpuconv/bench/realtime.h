@@ -7,9 +7,10 @@
 typedef struct gc_bench_realtime_case {
     gpuconv_backend backend; /* CUDA: a bank on a GPU; otherwise the CPU */
     int device;
-    int channels;       /* each with its own response, unless it is a matrix */
-    int outputs;        /* of a dense matrix on the CPU: a response from every channel to every output; 0: no matrix */
-    const char *moving; /* a SOFA file: the channels move before it, and `threads` render them; NULL: they do not */
+    int channels; /* each with its own response, unless it is a matrix */
+    int outputs;  /* of a dense matrix on the CPU: a response from every channel to every output; 0: no matrix */
+    const char
+        *moving; /* a SOFA file: the channels move before it, rendered by `threads` or a GPU; NULL: they do not */
     int64_t taps;
     int block; /* frames */
     double rate, seconds;

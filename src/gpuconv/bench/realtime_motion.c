@@ -35,9 +35,12 @@ static gpuconv_status make_path(gc_bench_motion *m, gpuconv_error *error) {
     return status;
 }
 
-static gpuconv_status make_motion(const gc_bench_motion *m, gpuconv_motion **motion, gpuconv_error *error) {
+static gpuconv_status make_motion(const gc_bench_motion *m, gpuconv_backend backend, gpuconv_motion **motion,
+                                  gpuconv_error *error) {
     gpuconv_motion_config config = gpuconv_motion_config_default();
     config.threads = m->what->threads;
+    config.backend = backend;
+    config.device = m->what->device;
     return gpuconv_motion_new(m->set, m->path, &config, motion, error);
 }
 
@@ -52,7 +55,7 @@ gpuconv_status gc_bench_motion_new(const gc_bench_realtime_case *what, int sourc
     if (!status)
         status = make_path(m, error);
     if (!status)
-        status = make_motion(m, &m->motion, error);
+        status = make_motion(m, what->backend, &m->motion, error);
     if (!status)
         status = gpuconv_motion_start(m->motion, what->block, error);
     *motion = m;
@@ -79,6 +82,10 @@ void gc_bench_motion_process(gc_bench_motion *m, const float *const *in, float *
     m->late = late;
 }
 
+const char *gc_bench_motion_plan(const gc_bench_motion *m) {
+    return gpuconv_motion_plan(m->motion);
+}
+
 int64_t gc_bench_motion_missed(const gc_bench_motion *m) {
     return m->missed;
 }
@@ -103,17 +110,30 @@ static int64_t compare_ready(gpuconv_motion *reference, int receivers, int64_t a
     return at;
 }
 
+/* Returns a block that begins with a hop, a quarter of a second before the last one, or the first. */
+static int64_t find_start(const gc_bench_motion *m, int64_t blocks) {
+    const double compared = 0.25;
+    const int64_t hop = llrint(gpuconv_motion_config_default().interval * m->what->rate), block = m->what->block;
+    int64_t first = gc_max(0, blocks - (int64_t)(compared * m->what->rate) / block);
+    while (first * block % hop)
+        first--;
+    return first;
+}
+
 gpuconv_status gc_bench_motion_compare(gc_bench_motion *m, int64_t blocks,
                                        void (*block_of)(void *context, int64_t k, const float **rows), void *context,
                                        const float *out, double *decibels, gpuconv_error *error) {
     const int block = m->what->block;
-    const int64_t first = (blocks - 1) * block - gpuconv_motion_latency(m->motion);
+    const int64_t start = find_start(m, blocks);
+    const int64_t first = (blocks - 1 - start) * block - gpuconv_motion_latency(m->motion);
     gpuconv_motion *reference;
-    const float *rows[GC_MAX_CHANNELS];
+    const float *rows[GC_MAX_SOURCES];
     double sums[2] = {0, 0};
     int64_t at = 0;
-    gpuconv_status status = make_motion(m, &reference, error);
-    for (int64_t k = 0; k <= blocks && !status; k++) {
+    gpuconv_status status = make_motion(m, GPUCONV_BACKEND_CPU, &reference, error);
+    if (!status)
+        gpuconv_motion_seek(reference, start * block);
+    for (int64_t k = start; k <= blocks && !status; k++) {
         block_of(context, k, rows);
         status = gpuconv_motion_feed(reference, rows, k < blocks ? block : 0, error);
         if (!status)

@@ -33,11 +33,13 @@ static int run(const options *o) {
     int backend = gc_choose("--backend", o->backend, words_backend);
     if (backend < 0)
         return GC_EXIT_USAGE;
-    int most = backend == 1 ? 1 << 20 : 1024;
+    int most = o->moving ? GC_MAX_SOURCES : backend == 1 ? 1 << 20 : 1024;
     if (o->channels > most)
-        return gc_print_error(GC_EXIT_USAGE,
-                              "--channels %d: COUNT is 1 to 1024, with --backend=cuda to 1048576; try --help",
-                              o->channels);
+        return gc_print_error(
+            GC_EXIT_USAGE,
+            "--channels %d: COUNT is 1 to 1024, with --backend=cuda to 1048576, with --moving to %d; try "
+            "--help",
+            o->channels, GC_MAX_SOURCES);
     if (o->length * o->rate < 1)
         return gc_print_error(GC_EXIT_USAGE, "--length %g: is less than one frame at %.10g Hz; try --help", o->length,
                               o->rate);
@@ -47,8 +49,8 @@ static int run(const options *o) {
             GC_EXIT_USAGE,
             "--matrix %.40s: is INPUTSxOUTPUTS, each 1 to %d, without --backend=both and --search; try --help",
             o->matrix, GC_MAX_CHANNELS);
-    if (o->moving && (backend || o->matrix || o->channels > GC_MAX_CHANNELS))
-        return gc_print_error(GC_EXIT_USAGE, "--moving needs --backend=cpu and no --matrix; try --help");
+    if (o->moving && (backend == 2 || o->matrix))
+        return gc_print_error(GC_EXIT_USAGE, "--moving needs --backend=cpu or cuda and no --matrix; try --help");
     gpuconv_error error = {0};
     gc_bench b = {0};
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
@@ -91,7 +93,8 @@ static struct poptOption table[] = {
     {"matrix", '\0', POPT_ARG_STRING, &given.matrix, 0,
      "instead of --channels: a response from every input to every output, such as 64x64", "INxOUT"},
     {"moving", '\0', POPT_ARG_STRING, &given.moving, 0,
-     "the channels are sources that move in circles before the responses of SET, a SOFA file, rendered by --threads",
+     "the channels are sources that move in circles before the responses of SET, a SOFA file, rendered by --threads or a "
+     "GPU",
      "SET"},
     {"length", '\0', POPT_ARG_DOUBLE, &given.length, GC_RANGE_RT_LENGTH,
      "length of the response in seconds (default: 2)", "SECONDS"},

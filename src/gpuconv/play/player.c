@@ -240,7 +240,7 @@ void gc_player_get_view(gc_player *p, gc_player_view *v) {
                           .wet = 20 * log10(atomic_load(&p->wet)),
                           .dry = 20 * log10(atomic_load(&p->dry)),
                           .system = p->system->name,
-                          .plan = p->motion ? "moving sources" : gpuconv_realtime_plan(p->realtime),
+                          .plan = p->motion ? gpuconv_motion_plan(p->motion) : gpuconv_realtime_plan(p->realtime),
                           .gpu = p->realtime && gpuconv_realtime_backend(p->realtime) == GPUCONV_BACKEND_CUDA,
                           .latency =
                               p->motion ? gpuconv_motion_latency(p->motion) : gpuconv_realtime_latency(p->realtime)};

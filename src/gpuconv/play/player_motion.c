@@ -16,8 +16,6 @@ static gpuconv_status check(const gc_player_config *c, gpuconv_error *error) {
                        c->responses[0]);
     if (c->follow && c->head)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a head that is followed excludes one from a file");
-    if (c->backend == GPUCONV_BACKEND_CUDA)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "sources move on the CPU only");
     const gc_sources sources = sources_of(c);
     return gc_sources_check(&sources, error);
 }
@@ -44,6 +42,8 @@ gpuconv_status gc_player_open_motion(gc_player *p, gpuconv_error *error) {
     config.doppler = c->doppler;
     config.decode = c->decode;
     config.threads = c->threads;
+    config.backend = c->backend;
+    config.device = c->device;
     config.head = p->turns;
     if (!status)
         status = gpuconv_motion_new(p->sofa, p->path, &config, &p->motion, error);

@@ -7,6 +7,7 @@
 
 enum {
     GC_MAX_CHANNELS = 1024, /* channels of a file; inputs or outputs of a response */
+    GC_MAX_SOURCES = 16384, /* channels that move, of a program */
     GC_MAX_RATE = 10000000, /* frames per second of a file or a response */
     GC_MAX_DECIBELS = 200   /* gains, wet and dry levels are -200 to 200 dB */
 };

@@ -51,15 +51,13 @@ static inline const gc_cpu_algorithm *gc_cpu_algorithm_of(const gc_choice *choic
 #define GC_CPU_EXCESS 1.5
 
 #define GC_CPU_ROW(id, name, least, most, thrift, excess)                                                              \
-    { id, name, GC_STREAM, least, most, thrift, excess, gc_cpu_fits, gc_cpu_cost, gc_cpu_settle, gc_cpu_refuse }
+    { id, name, GC_STREAM, least, most, thrift, excess, gc_cpu_fits, gc_cpu_cost, gc_cpu_settle, NULL }
 
 /* The entries of a row. `cost` and the schedule do not depend on the number of threads, and are the same for all inputs
  * of at least 2^23 frames or of unknown length. */
 bool gc_cpu_fits(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice);
 void gc_cpu_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 void gc_cpu_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
-gpuconv_status gc_cpu_refuse(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
-                             gpuconv_error *error);
 
 /* Returns the seconds of one FFT of a real block. A level costs more if the block exceeds the second-level cache. */
 double gc_cpu_fft_seconds(const gc_costs *costs, int64_t points);

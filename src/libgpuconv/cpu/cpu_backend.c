@@ -5,13 +5,11 @@
  *      in[channel]   | history | chunk |   after each chunk its last `history` frames are moved to the front
  */
 #include "cpu_algorithm.h"
-#include "cpu_measure.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/os.h"
-#include "libgpuconv/core/slot_queue.h"
 #include "libgpuconv/core/subnormal.h"
 #include "libgpuconv/engine/backend.h"
 
@@ -24,26 +22,20 @@
 
 enum { STRIPE = 32768 /* frames that one job unpacks or packs */ };
 
-typedef struct slot {
-    char *in, *out;
-    int64_t in_frames, out_frames;
-} slot;
-
 struct gc_stream {
     const gpuconv_plan *plan;
     gc_pcm in_format, out_format;
     const volatile int *cancel; /* cancel flag of the thread that created the stream */
     gc_convolver *convolver;
     gc_pool *pool;
-    gc_slot_queue queue;
+    gc_chunks *chunks;
     pthread_t thread;
     bool running;
-    slot slots[GC_CPU_SLOTS];
     int64_t history;
     float **in, **out;   /* per channel: the planar chunk */
     char *memory;        /* of the slots and the planar chunks */
     gc_pcm_overs *overs; /* per worker */
-    slot *current;       /* being computed */
+    gc_chunk *current;   /* being computed */
     double started;      /* origin of the chunk times */
     gc_stream_stats stats;
 };
@@ -52,11 +44,11 @@ struct gc_stream {
 static void unpack(void *context, int64_t stripe, int worker) {
     (void)worker;
     gc_stream *s = context;
-    const slot *chunk = s->current;
+    const gc_chunk *chunk = s->current;
     int channels = s->plan->ir->inputs;
     int64_t at = stripe * STRIPE, n = gc_min(STRIPE, s->plan->choice.chunk - at);
     int64_t valid = gc_max(0, gc_min(n, chunk->in_frames - at));
-    const char *raw = chunk->in + at * channels * gc_pcm_bytes(s->in_format);
+    const char *raw = (const char *)chunk->in + at * channels * gc_pcm_bytes(s->in_format);
     gc_pcm_unpack(gc_simd_best(), s->in_format, raw, channels, valid, s->in, at);
     for (int c = 0; c < channels; c++)
         memset(s->in[c] + at + valid, 0, (size_t)(n - valid) * sizeof(float));
@@ -65,15 +57,15 @@ static void unpack(void *context, int64_t stripe, int worker) {
 /* Packs one stripe of the current output chunk. */
 static void pack(void *context, int64_t stripe, int worker) {
     gc_stream *s = context;
-    const slot *chunk = s->current;
+    const gc_chunk *chunk = s->current;
     int channels = s->plan->ir->outputs;
     int64_t at = stripe * STRIPE, n = gc_min(STRIPE, chunk->out_frames - at);
-    char *raw = chunk->out + at * channels * gc_pcm_bytes(s->out_format);
+    char *raw = (char *)chunk->out + at * channels * gc_pcm_bytes(s->out_format);
     gc_pcm_pack(gc_simd_best(), s->out_format, (const float *const *)s->out, at, channels, n, raw, &s->overs[worker]);
 }
 
 /* Computes one chunk and records its times. */
-static void compute(gc_stream *s, slot *chunk) {
+static void compute(gc_stream *s, gc_chunk *chunk) {
     const gpuconv_plan *plan = s->plan;
     double begin = gc_now();
     s->current = chunk;
@@ -95,13 +87,13 @@ static void *run_thread(void *argument) {
     gc_stream *s = argument;
     gc_flush_subnormals();
     gpuconv_cancel_set(s->cancel);
-    for (int n; (n = gc_slot_queue_take(&s->queue)) >= 0;) {
-        compute(s, &s->slots[n]);
+    for (int n; (n = gc_slot_queue_take(&s->chunks->queue)) >= 0;) {
+        compute(s, &s->chunks->slot[n]);
         if (gc_cancelled()) { /* the chunk is incomplete */
-            gc_slot_queue_stop(&s->queue);
+            gc_slot_queue_stop(&s->chunks->queue);
             break;
         }
-        gc_slot_queue_finish(&s->queue);
+        gc_slot_queue_finish(&s->chunks->queue);
     }
     return NULL;
 }
@@ -110,7 +102,7 @@ static void *run_thread(void *argument) {
 static void stop_thread(gc_stream *s) {
     if (!s->running)
         return;
-    gc_slot_queue_stop(&s->queue);
+    gc_slot_queue_stop(&s->chunks->queue);
     pthread_join(s->thread, NULL);
     s->running = false;
 }
@@ -121,7 +113,6 @@ static void free_stream(gc_stream *s) {
     stop_thread(s);
     gc_section_free(s->convolver);
     gc_pool_free(s->pool);
-    gc_slot_queue_destroy(&s->queue);
     free(s->in);
     free(s->out);
     free(s->memory);
@@ -167,8 +158,8 @@ static bool allocate(gc_stream *s) {
     char *at = s->memory;
     float *in = take_buffer(&at, planar_in), *out = take_buffer(&at, planar_out);
     for (int i = 0; i < plan->choice.slots; i++) {
-        s->slots[i].in = take_buffer(&at, raw_in);
-        s->slots[i].out = take_buffer(&at, raw_out);
+        s->chunks->slot[i].in = take_buffer(&at, raw_in);
+        s->chunks->slot[i].out = take_buffer(&at, raw_out);
     }
     for (int c = 0; c < inputs; c++)
         s->in[c] = in + c * in_stride + gc_round_up(s->history, 16);
@@ -201,7 +192,7 @@ static gpuconv_status check_memory(const gpuconv_plan *plan, gpuconv_error *erro
         left * 1e-9);
 }
 
-static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **stream,
+static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_chunks *chunks, gc_stream **stream,
                                  gpuconv_error *error) {
     *stream = NULL;
     double begin = gc_now();
@@ -209,11 +200,11 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     if (!s)
         return gc_fail_memory(error, "the CPU backend");
     s->plan = plan;
+    s->chunks = chunks;
     s->cancel = gc_cancel_flag();
     s->in_format = in;
     s->out_format = out;
     s->history = gc_schedule_overlap(&plan->choice.schedule);
-    gc_slot_queue_init(&s->queue, plan->choice.slots);
     gpuconv_status status = check_memory(plan, error);
     s->pool = status ? NULL : gc_pool_new(plan->device.threads);
     s->convolver = s->pool ? gc_section_new_whole(plan, s->pool) : NULL;
@@ -228,47 +219,9 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     return GPUCONV_OK;
 }
 
-static gpuconv_status acquire(gc_stream *s, void **raw) {
-    int n = gc_slot_queue_acquire(&s->queue);
-    if (n < 0)
-        return GPUCONV_ERROR_CANCELLED;
-    *raw = s->slots[n].in;
-    return GPUCONV_OK;
-}
-
-static gpuconv_status submit(gc_stream *s, int64_t in_frames, int64_t out_frames) {
-    int n = gc_slot_queue_acquire(&s->queue);
-    if (n < 0)
-        return GPUCONV_ERROR_CANCELLED;
-    s->slots[n].in_frames = in_frames;
-    s->slots[n].out_frames = out_frames;
-    gc_slot_queue_fill(&s->queue);
-    return GPUCONV_OK;
-}
-
-static gpuconv_status finish(gc_stream *s) {
-    gc_slot_queue_close(&s->queue);
-    return GPUCONV_OK;
-}
-
-static gpuconv_status wait_output(gc_stream *s, const void **raw, int64_t *frames) {
-    int n = gc_slot_queue_wait(&s->queue);
-    *raw = n < 0 ? NULL : s->slots[n].out;
-    *frames = n < 0 ? 0 : s->slots[n].out_frames;
-    return n == GC_SLOT_QUEUE_STOPPED ? GPUCONV_ERROR_CANCELLED : GPUCONV_OK;
-}
-
-static void release(gc_stream *s) {
-    gc_slot_queue_release(&s->queue);
-}
-
-static void stop(gc_stream *s) {
-    gc_slot_queue_stop(&s->queue);
-}
-
 static gpuconv_status reset(gc_stream *s) {
     stop_thread(s);
-    gc_slot_queue_reset(&s->queue);
+    gc_slot_queue_reset(&s->chunks->queue);
     gc_section_reset(s->convolver);
     for (int c = 0; c < s->plan->ir->inputs; c++)
         memset(s->in[c] - s->history, 0, (size_t)s->history * sizeof(float));
@@ -307,12 +260,6 @@ static const gc_measure_backend measures = {
 
 static const gc_stream_executor streams = {
     .new = new_stream,
-    .acquire = acquire,
-    .submit = submit,
-    .finish = finish,
-    .wait = wait_output,
-    .release = release,
-    .stop = stop,
     .reset = reset,
     .measure = measure,
     .free = free_stream,

@@ -14,106 +14,76 @@
 
 #include <stdlib.h>
 
-/* Samples of a file as floats, channel after channel; grows on use. */
-typedef struct planar {
-    float *samples, **row;
-    int64_t floats;
-    int channels;
-} planar;
+enum { CHANNELS_MAX = 64 }; /* of a file; a file with more takes an engine */
 
-struct gc_batch_slot {
-    void *in, *out;
-    planar input, output;
+typedef struct cpu_slot {
+    gc_batch_slot base;
     gc_rows rows;
-};
-
-static int devices(gpuconv_error *error) {
-    (void)error;
-    return 1;
-}
-
-static void free_planar(planar *p) {
-    free(p->samples);
-    free((void *)p->row);
-}
-
-/* Makes rows for `channels` channels of `frames` frames. Returns false without memory. */
-static bool reserve(planar *p, int channels, int64_t frames) {
-    const int64_t pitch = gc_round_up(frames, 16), floats = pitch * channels;
-    if (floats > p->floats || channels > p->channels) {
-        free_planar(p);
-        *p = (planar){gc_calloc(floats, sizeof *p->samples), gc_calloc(channels, sizeof *p->row), floats, channels};
-        if (!p->samples || !p->row) {
-            free_planar(p);
-            *p = (planar){0};
-            return false;
-        }
-    }
-    for (int c = 0; c < channels; c++)
-        p->row[c] = p->samples + c * pitch;
-    return true;
-}
+    float *scratch; /* samples of a file as floats, channel after channel; grows on use */
+    int64_t scratch_floats;
+    float *input[CHANNELS_MAX], *output[CHANNELS_MAX];
+} cpu_slot;
 
 static void free_slot(gc_batch_slot *slot) {
-    if (!slot)
+    cpu_slot *s = (cpu_slot *)slot;
+    if (!s)
         return;
-    gc_rows_free(&slot->rows);
-    free_planar(&slot->input);
-    free_planar(&slot->output);
-    free(slot->in);
-    free(slot->out);
-    free(slot);
+    gc_rows_free(&s->rows);
+    free(s->scratch);
+    free(s->base.in);
+    free(s->base.out);
+    free(s);
 }
 
 static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_slot **slot, gpuconv_error *error) {
     (void)device;
     (void)outputs;
-    gc_batch_slot *made = gc_calloc(1, sizeof *made);
+    cpu_slot *made = gc_calloc(1, sizeof *made);
     *slot = NULL;
-    if (made) {
-        made->in = gc_calloc(bytes, 1);
-        made->out = gc_calloc(bytes, 1);
-    }
-    if (!made || !gc_rows_init(&made->rows, 1) || !made->in || !made->out) {
-        free_slot(made);
+    if (made)
+        made->base = (gc_batch_slot){gc_calloc(bytes, 1), gc_calloc(bytes, 1)};
+    if (!made || !gc_rows_init(&made->rows, 1) || !made->base.in || !made->base.out) {
+        free_slot((gc_batch_slot *)made);
         return gc_fail_memory(error, "a batch slot");
     }
-    *slot = made;
+    *slot = &made->base;
     return GPUCONV_OK;
 }
 
 /* Plans as gpuconv_plan_new does for one file. Returns false for the algorithms that rows do not have. */
 static bool choose(const gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames, gc_choice *choice) {
     gpuconv_error ignored;
-    const bool planned =
-        gc_row_choose(gc_cpu_algorithms, &slot->rows.costs, ir, frames, choice, &ignored) == GPUCONV_OK;
-    return planned && (choice->algorithm == &gc_cpu_direct.row || choice->algorithm == &gc_cpu_overlap_save.row);
-}
-
-static void *in(gc_batch_slot *slot) {
-    return slot->in;
-}
-
-static const void *out(gc_batch_slot *slot) {
-    return slot->out;
+    const bool planned = gc_row_choose(gc_cpu_algorithms, &((const cpu_slot *)slot)->rows.costs, ir, frames, choice,
+                                       &ignored) == GPUCONV_OK;
+    return planned && gc_max(ir->inputs, ir->outputs) <= CHANNELS_MAX &&
+           (choice->algorithm == &gc_cpu_direct.row || choice->algorithm == &gc_cpu_overlap_save.row);
 }
 
 /* Places the planar floats of an item: in the buffers of the slot where those are planar floats, else in scratch
  * memory. Unpacks the input. Returns false without memory. */
-static bool place(gc_batch_slot *slot, const gc_batch_item *item) {
-    const int64_t total = item->frames + item->ir->frames - 1;
-    if (!reserve(&slot->input, item->in.channels, item->frames) || !reserve(&slot->output, item->out.channels, total))
+static bool place(cpu_slot *slot, const gc_batch_item *item) {
+    const gc_batch_samples *in = &item->in, *out = &item->out;
+    const int64_t total = item->frames + item->ir->frames - 1, in_row = gc_round_up(item->frames, 16);
+    const int64_t out_row = gc_round_up(total, 16), floats = in->channels * in_row + out->channels * out_row;
+    if (floats > slot->scratch_floats) {
+        free(slot->scratch);
+        slot->scratch = gc_calloc(floats, sizeof *slot->scratch);
+        slot->scratch_floats = slot->scratch ? floats : 0;
+    }
+    if (!slot->scratch)
         return false;
-    gc_pcm_unpack(gc_simd_best(), item->in.format, (char *)slot->in + item->in.at, item->in.channels, item->frames,
-                  slot->input.row, 0);
-    for (int c = 0; item->out.row && c < item->out.channels; c++)
-        slot->output.row[c] = (float *)(void *)((char *)slot->out + item->out.at + c * item->out.row);
+    for (int c = 0; c < in->channels; c++)
+        slot->input[c] = slot->scratch + c * in_row;
+    for (int c = 0; c < out->channels; c++)
+        slot->output[c] = out->row ? (float *)(void *)(slot->base.out + out->at + c * out->row)
+                                   : slot->scratch + in->channels * in_row + c * out_row;
+    gc_pcm_unpack(gc_simd_best(), in->format, slot->base.in + in->at, in->channels, item->frames, slot->input, 0);
     return true;
 }
 
 /* An item that is being convolved. */
 typedef struct convolution {
-    const gc_batch_slot *slot;
+    const cpu_slot *slot;
     const gc_batch_item *item;
 } convolution;
 
@@ -128,14 +98,14 @@ static void make_row(const void *context, int64_t index, int64_t term, gc_row *r
     const gc_batch_item *item = c->item;
     const gpuconv_ir *ir = item->ir;
     const gc_route *route = &ir->route[index];
-    *row = (gc_row){.signal = floats(c->slot->input.row[route->input], item->frames),
+    *row = (gc_row){.signal = floats(c->slot->input[route->input], item->frames),
                     .taps = floats((float *)item->planes + route->plane * ir->frames, ir->frames),
-                    .output = floats(c->slot->output.row[route->output], item->frames + ir->frames - 1),
+                    .output = floats(c->slot->output[route->output], item->frames + ir->frames - 1),
                     .schedule = item->choice.schedule};
 }
 
 /* Convolves the channels of one item as rows. */
-static gpuconv_status convolve(gc_batch_slot *slot, gc_batch_item *item, gpuconv_error *error) {
+static gpuconv_status convolve(cpu_slot *slot, gc_batch_item *item, gpuconv_error *error) {
     const gpuconv_ir *ir = item->ir;
     const int64_t total = item->frames + ir->frames - 1;
     const convolution c = {slot, item};
@@ -144,8 +114,8 @@ static gpuconv_status convolve(gc_batch_slot *slot, gc_batch_item *item, gpuconv
     if (!status)
         status = gc_rows_convolve(&slot->rows, &(gc_row_list){ir->routes, true, make_row, &c}, error);
     if (!status && !item->out.row)
-        gc_pcm_pack(gc_simd_best(), item->out.format, (const float *const *)slot->output.row, 0, item->out.channels,
-                    total, (char *)slot->out + item->out.at, &overs);
+        gc_pcm_pack(gc_simd_best(), item->out.format, (const float *const *)slot->output, 0, item->out.channels, total,
+                    slot->base.out + item->out.at, &overs);
     item->clipped = overs.clipped;
     return status;
 }
@@ -154,30 +124,18 @@ static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count
                             gpuconv_error *error) {
     (void)in_bytes;
     (void)out_bytes;
+    cpu_slot *s = (cpu_slot *)slot;
     gpuconv_status status = GPUCONV_OK;
     for (int i = 0; i < count && !status; i++)
-        status = convolve(slot, &items[i], error);
-    gc_rows_forget(&slot->rows); /* the next items may have other taps in the same place */
+        status = convolve(s, &items[i], error);
+    gc_rows_forget(&s->rows); /* the next items may have other taps in the same place */
     return status;
-}
-
-/* Does nothing: `begin` has computed the items. */
-static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error) {
-    (void)slot;
-    (void)items;
-    (void)count;
-    (void)error;
-    return GPUCONV_OK;
 }
 
 const gc_batch_backend gc_batch_cpu = {
     .slots = 1,
-    .devices = devices,
     .new_slot = new_slot,
     .choose = choose,
-    .in = in,
-    .out = out,
     .begin = begin,
-    .finish = finish,
     .free = free_slot,
 };

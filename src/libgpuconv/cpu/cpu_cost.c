@@ -5,7 +5,6 @@
  */
 #include "cpu_algorithm.h"
 
-#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
 
@@ -105,11 +104,4 @@ void gc_cpu_settle(const gc_problem *p, const gc_device *d, const gc_costs *cost
     c->bytes = memory_bytes(p, c, c->chunk, d->threads);
     c->predicted = job_seconds(p, costs, c, expected) / d->threads + touch_seconds(costs, c->bytes);
     c->slots = p->frames >= 0 && p->frames + c->schedule.taps - 1 <= c->chunk ? 2 : GC_CPU_SLOTS;
-}
-
-gpuconv_status gc_cpu_refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *device,
-                             gpuconv_error *error) {
-    (void)device;
-    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on the CPU%s",
-                   (long long)p->ir->frames, algorithm->name, p->chunk_most ? " within the latency asked for" : "");
 }

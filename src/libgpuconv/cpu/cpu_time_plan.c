@@ -1,11 +1,11 @@
 /* Times a plan on the CPU with samples that already lie in memory. */
-#include "cpu_measure.h"
 #include "section.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/measure_backend.h"
 
 #include <stdlib.h>
 #include <string.h>

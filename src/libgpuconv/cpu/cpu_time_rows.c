@@ -1,10 +1,9 @@
 /* Times convolutions of rows in host memory (gpuconv_arrays.h). */
-#include "cpu_measure.h"
-
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/measure_backend.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -51,8 +51,6 @@ static inline const gc_cuda_algorithm *gc_cuda_algorithm_of(const gc_choice *cho
 /* The entries of a row. */
 void gc_cuda_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 void gc_cuda_settle(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
-gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
-                              gpuconv_error *error);
 
 #define GC_CUDA_ROW(id, name, least, most, refuse)                                                                     \
     { id, name, GC_STREAM, least, most, 0, 0, fits, gc_cuda_cost, gc_cuda_settle, refuse }

@@ -18,7 +18,6 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/slot_queue.h"
 #include "libgpuconv/engine/backend.h"
 
 #include <stdlib.h>
@@ -28,18 +27,18 @@
 enum { COPY_IN_BEGIN, COPY_IN_END, COMPUTE_BEGIN, COMPUTE_END, COPY_OUT_BEGIN, COPY_OUT_END, EVENTS };
 
 typedef struct slot {
-    void *in, *out;         /* pinned host memory */
     void *raw_in, *raw_out; /* device memory */
     cudaEvent_t event[EVENTS];
-    int64_t out_frames;
 } slot;
+
+_Static_assert((int)GC_CUDA_SLOTS <= GC_SLOTS_MAX, "a stream has the slots of its plan");
 
 struct gc_stream {
     const gpuconv_plan *plan;
     gc_pcm in_format, out_format;
     gc_cuda_resources resources;
     gc_cuda_convolver convolver;
-    gc_slot_queue ring;
+    gc_chunks *chunks;
     cudaStream_t copy_in, compute, copy_out;
     cudaEvent_t epoch;
     slot slots[GC_CUDA_SLOTS];
@@ -51,7 +50,7 @@ struct gc_stream {
     char failure[200];
 };
 
-/* Stores the reason of the first error and stops the state, which is of no further use.
+/* Stores the reason of the first error, after which the state is of no further use.
  * Returns GPUCONV_OK if `err` is cudaSuccess, else GPUCONV_ERROR_DEVICE. */
 static gpuconv_status check(gc_stream *s, cudaError_t err, const char *what) {
     if (!err)
@@ -59,7 +58,6 @@ static gpuconv_status check(gc_stream *s, cudaError_t err, const char *what) {
     if (!*s->failure)
         snprintf(s->failure, sizeof s->failure, "%s failed on %s: %s", what, s->plan->device.name,
                  cudaGetErrorString(err));
-    gc_slot_queue_stop(&s->ring);
     return GPUCONV_ERROR_DEVICE;
 }
 
@@ -96,7 +94,6 @@ static void free_state(gc_stream *s) {
         return;
     gc_cuda_resources_free(&s->resources);
     gc_cuda_convolver_free(&s->convolver);
-    gc_slot_queue_destroy(&s->ring);
     free(s);
 }
 
@@ -109,8 +106,8 @@ static void init_slots(gc_stream *s) {
     char *host = gc_cuda_pinned(&s->resources, s->plan->choice.slots * (in_pages + out_pages));
     for (int i = 0; i < s->plan->choice.slots && host; i++, host += in_pages + out_pages) {
         slot *w = &s->slots[i];
-        w->in = host;
-        w->out = host + in_pages;
+        s->chunks->slot[i].in = host;
+        s->chunks->slot[i].out = host + in_pages;
         w->raw_in = gc_cuda_memory(&s->resources, in);
         w->raw_out = gc_cuda_memory(&s->resources, out);
         for (int e = 0; e < EVENTS; e++)
@@ -149,7 +146,7 @@ static cudaError_t init(gc_stream *s) {
     return GC_CUDA_TRY(r->err, clear_history(s));
 }
 
-static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **state,
+static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_chunks *chunks, gc_stream **state,
                                  gpuconv_error *error) {
     *state = NULL;
     double begin = gc_now();
@@ -157,9 +154,9 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     if (!s)
         return gc_fail_memory(error, "the CUDA backend");
     s->plan = plan;
+    s->chunks = chunks;
     s->in_format = in;
     s->out_format = out;
-    gc_slot_queue_init(&s->ring, plan->choice.slots);
     int caller;
     cudaError_t err = gc_cuda_enter(plan->device.number, &caller);
     GC_CUDA_TRY(err, init(s));
@@ -177,70 +174,47 @@ static gpuconv_status new_stream(const gpuconv_plan *plan, gc_pcm in, gc_pcm out
     return GPUCONV_OK;
 }
 
-static gpuconv_status acquire(gc_stream *s, void **raw) {
-    int n = gc_slot_queue_acquire(&s->ring);
-    if (n < 0)
-        return *s->failure ? GPUCONV_ERROR_DEVICE : GPUCONV_ERROR_CANCELLED;
-    *raw = s->slots[n].in;
-    return GPUCONV_OK;
-}
-
 /* Queues unpacking, convolution and packing of a chunk. */
-static cudaError_t queue_compute(gc_stream *s, slot *w, int64_t in_frames, int64_t out_frames) {
+static cudaError_t queue_compute(gc_stream *s, const slot *w, const gc_chunk *c) {
     const gpuconv_plan *plan = s->plan;
     int64_t offset = gc_round_up(s->history, 32);
     gck_planar in = {s->planar_in[s->submitted % 2] + offset, s->in_stride, plan->ir->inputs};
     gck_planar out = {s->planar_out, s->out_stride, plan->ir->outputs};
     float *next = s->planar_in[(s->submitted + 1) % 2] + offset;
-    cudaError_t err = gck_unpack(s->in_format, w->raw_in, in_frames, in, plan->choice.chunk, s->compute);
+    cudaError_t err = gck_unpack(s->in_format, w->raw_in, c->in_frames, in, plan->choice.chunk, s->compute);
     GC_CUDA_TRY(err, gck_copy_history(in, next, plan->choice.chunk, s->history, s->compute));
-    GC_CUDA_TRY(err, gc_cuda_convolver_run(&s->convolver, in.samples, out.samples, out_frames, s->compute));
-    return GC_CUDA_TRY(err, gck_pack(s->out_format, out, out_frames, w->raw_out, s->overs, s->compute));
+    GC_CUDA_TRY(err, gc_cuda_convolver_run(&s->convolver, in.samples, out.samples, c->out_frames, s->compute));
+    return GC_CUDA_TRY(err, gck_pack(s->out_format, out, c->out_frames, w->raw_out, s->overs, s->compute));
 }
 
 /* Queues all stages of a chunk. */
-static cudaError_t queue(gc_stream *s, slot *w, int64_t in_frames, int64_t out_frames) {
-    size_t in = (size_t)(in_frames * s->plan->ir->inputs * gc_pcm_bytes(s->in_format));
-    size_t out = (size_t)(out_frames * s->plan->ir->outputs * gc_pcm_bytes(s->out_format));
+static cudaError_t queue(gc_stream *s, const slot *w, const gc_chunk *c) {
+    size_t in = (size_t)(c->in_frames * s->plan->ir->inputs * gc_pcm_bytes(s->in_format));
+    size_t out = (size_t)(c->out_frames * s->plan->ir->outputs * gc_pcm_bytes(s->out_format));
     cudaError_t err = cudaSuccess;
     if (s->submitted == 0)
         GC_CUDA_TRY(err, cudaEventRecord(s->epoch, s->copy_in));
     GC_CUDA_TRY(err, cudaEventRecord(w->event[COPY_IN_BEGIN], s->copy_in));
     if (in > 0)
-        GC_CUDA_TRY(err, cudaMemcpyAsync(w->raw_in, w->in, in, cudaMemcpyHostToDevice, s->copy_in));
+        GC_CUDA_TRY(err, cudaMemcpyAsync(w->raw_in, c->in, in, cudaMemcpyHostToDevice, s->copy_in));
     GC_CUDA_TRY(err, cudaEventRecord(w->event[COPY_IN_END], s->copy_in));
     GC_CUDA_TRY(err, cudaStreamWaitEvent(s->compute, w->event[COPY_IN_END], 0));
     GC_CUDA_TRY(err, cudaEventRecord(w->event[COMPUTE_BEGIN], s->compute));
-    GC_CUDA_TRY(err, queue_compute(s, w, in_frames, out_frames));
+    GC_CUDA_TRY(err, queue_compute(s, w, c));
     GC_CUDA_TRY(err, cudaEventRecord(w->event[COMPUTE_END], s->compute));
     GC_CUDA_TRY(err, cudaStreamWaitEvent(s->copy_out, w->event[COMPUTE_END], 0));
     GC_CUDA_TRY(err, cudaEventRecord(w->event[COPY_OUT_BEGIN], s->copy_out));
-    GC_CUDA_TRY(err, cudaMemcpyAsync(w->out, w->raw_out, out, cudaMemcpyDeviceToHost, s->copy_out));
+    GC_CUDA_TRY(err, cudaMemcpyAsync(c->out, w->raw_out, out, cudaMemcpyDeviceToHost, s->copy_out));
     return GC_CUDA_TRY(err, cudaEventRecord(w->event[COPY_OUT_END], s->copy_out));
 }
 
-static gpuconv_status submit(gc_stream *s, int64_t in_frames, int64_t out_frames) {
-    int n = gc_slot_queue_acquire(&s->ring);
-    if (n < 0)
-        return *s->failure ? GPUCONV_ERROR_DEVICE : GPUCONV_ERROR_CANCELLED;
-    slot *w = &s->slots[n];
-    w->out_frames = out_frames;
+static gpuconv_status submit(gc_stream *s, int n) {
     int caller;
     cudaError_t err = gc_cuda_enter(s->plan->device.number, &caller);
-    GC_CUDA_TRY(err, queue(s, w, in_frames, out_frames));
+    GC_CUDA_TRY(err, queue(s, &s->slots[n], &s->chunks->slot[n]));
     gc_cuda_leave(caller);
-    gpuconv_status status = check(s, err, "starting a chunk");
-    if (status)
-        return status;
-    s->submitted++;
-    gc_slot_queue_fill(&s->ring);
-    gc_slot_queue_finish(&s->ring); /* there is no worker thread: wait_output waits for the slot's last event */
-    return GPUCONV_OK;
-}
-
-static gpuconv_status finish(gc_stream *s) {
-    gc_slot_queue_close(&s->ring);
-    return GPUCONV_OK;
+    s->submitted += !err;
+    return check(s, err, "starting a chunk");
 }
 
 /* Adds the times of a chunk, as its events recorded them, to the statistics. */
@@ -266,33 +240,13 @@ static cudaError_t add_times(gc_stream *s, const slot *w) {
     return cudaSuccess;
 }
 
-static gpuconv_status wait_output(gc_stream *s, const void **raw, int64_t *frames) {
-    int n = gc_slot_queue_wait(&s->ring);
-    *raw = NULL;
-    *frames = 0;
-    if (n == GC_SLOT_QUEUE_STOPPED)
-        return *s->failure ? GPUCONV_ERROR_DEVICE : GPUCONV_ERROR_CANCELLED;
-    if (n == GC_SLOT_QUEUE_END)
-        return GPUCONV_OK;
-    slot *w = &s->slots[n];
+static gpuconv_status wait_output(gc_stream *s, int n) {
     int caller;
     cudaError_t err = gc_cuda_enter(s->plan->device.number, &caller);
-    GC_CUDA_TRY(err, cudaEventSynchronize(w->event[COPY_OUT_END]));
-    GC_CUDA_TRY(err, add_times(s, w));
+    GC_CUDA_TRY(err, cudaEventSynchronize(s->slots[n].event[COPY_OUT_END]));
+    GC_CUDA_TRY(err, add_times(s, &s->slots[n]));
     gc_cuda_leave(caller);
-    if (err)
-        return check(s, err, "a chunk");
-    *raw = w->out;
-    *frames = w->out_frames;
-    return GPUCONV_OK;
-}
-
-static void release(gc_stream *s) {
-    gc_slot_queue_release(&s->ring);
-}
-
-static void stop(gc_stream *s) {
-    gc_slot_queue_stop(&s->ring);
+    return check(s, err, "a chunk");
 }
 
 static gpuconv_status reset(gc_stream *s) {
@@ -302,7 +256,7 @@ static gpuconv_status reset(gc_stream *s) {
     GC_CUDA_TRY(err, cudaStreamSynchronize(s->compute));
     GC_CUDA_TRY(err, cudaStreamSynchronize(s->copy_out));
     *s->failure = '\0';
-    gc_slot_queue_reset(&s->ring);
+    gc_slot_queue_reset(&s->chunks->queue);
     s->submitted = 0;
     s->measured = (gc_stream_stats){.setup = s->measured.setup};
     GC_CUDA_TRY(err, clear_history(s));
@@ -339,12 +293,8 @@ static const gc_measure_backend measures = {
 
 static const gc_stream_executor streams = {
     .new = new_stream,
-    .acquire = acquire,
     .submit = submit,
-    .finish = finish,
     .wait = wait_output,
-    .release = release,
-    .stop = stop,
     .reset = reset,
     .measure = measure,
     .failure = failure,
@@ -362,5 +312,6 @@ const gc_backend gc_backend_cuda = {
     .rows = &gc_rows_cuda,
     .batch = &gc_batch_cuda,
     .bank = &gc_bank_cuda,
+    .motion = &gc_motion_cuda,
     .measure = &measures,
 };

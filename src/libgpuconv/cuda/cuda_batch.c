@@ -102,7 +102,20 @@ static void free_taps(int device, float *planes) {
 
 /* ---- Slots ------------------------------------------------------------------------------------------------------- */
 
-static void free_slot(gc_batch_slot *s) {
+/* Buffers of samples. The tables of a batch (files, then pieces of rows) follow the input samples, the counts of
+ * clipped samples follow the output samples. */
+typedef struct cuda_slot {
+    gc_batch_slot base; /* page-locked host memory, one allocation */
+    gc_cuda_resources resources;
+    char *device_in, *device_out; /* one allocation */
+    float *floats_in, *floats_out;
+    gc_cuda_items items;
+    const unsigned long long *clipped; /* in base.out: one per item of the current work */
+    cudaStream_t stream;
+} cuda_slot;
+
+static void free_slot(gc_batch_slot *slot) {
+    cuda_slot *s = (cuda_slot *)slot;
     if (!s)
         return;
     trim_kept(s->resources.device);
@@ -118,7 +131,7 @@ static int64_t next_part(int64_t *used, int64_t bytes) {
 }
 
 /* Allocates the memory of a slot. Samples of a file have at least two bytes, floats four. */
-static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
+static cudaError_t allocate(cuda_slot *s, int64_t bytes, int outputs) {
     gc_cuda_resources *r = &s->resources;
     const int64_t pieces = gc_cuda_items_pieces(outputs, bytes / 2);
     int64_t used = 0;
@@ -126,11 +139,11 @@ static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
     const int64_t out = next_part(&used, bytes + outputs * (int64_t)sizeof *s->clipped), host_bytes = used;
     const int64_t floats_in = next_part(&used, 2 * bytes), floats_out = next_part(&used, 2 * bytes);
     s->stream = gc_cuda_stream(r);
-    s->in = gc_cuda_pinned(r, host_bytes);
+    s->base.in = gc_cuda_pinned(r, host_bytes);
     s->device_in = gc_cuda_memory(r, used);
     if (GC_CUDA_TRY(r->err, gc_cuda_items_init(&s->items, r)))
         return r->err;
-    s->out = s->in + out;
+    s->base.out = s->base.in + out;
     s->device_out = s->device_in + out;
     s->floats_in = (float *)(void *)(s->device_in + floats_in);
     s->floats_out = (float *)(void *)(s->device_in + floats_out);
@@ -139,7 +152,7 @@ static cudaError_t allocate(gc_batch_slot *s, int64_t bytes, int outputs) {
 
 static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_slot **slot, gpuconv_error *error) {
     *slot = NULL;
-    gc_batch_slot *s = gc_calloc(1, sizeof *s);
+    cuda_slot *s = gc_calloc(1, sizeof *s);
     if (!s)
         return gc_fail_memory(error, "a batch");
     int caller;
@@ -149,19 +162,11 @@ static gpuconv_status new_slot(int device, int64_t bytes, int outputs, gc_batch_
     gc_cuda_leave(caller);
     if (err) {
         const int64_t bytes_asked = s->resources.device_bytes;
-        free_slot(s);
+        free_slot(&s->base);
         return gc_cuda_check_memory(error, device, err, "a batch", bytes_asked);
     }
-    *slot = s;
+    *slot = &s->base;
     return GPUCONV_OK;
-}
-
-static void *in(gc_batch_slot *s) {
-    return s->in;
-}
-
-static const void *out(gc_batch_slot *s) {
-    return s->out;
 }
 
 static int64_t total_frames(const gc_batch_item *item) {
@@ -174,12 +179,12 @@ static bool are_planar(const gc_batch_samples *samples) {
 
 /* Return where a channel of an item is in device memory as floats: in the buffer itself, or converted, at twice the
  * distance from the beginning. */
-static float *input_of(const gc_batch_slot *s, const gc_batch_item *item, int channel) {
+static float *input_of(const cuda_slot *s, const gc_batch_item *item, int channel) {
     return are_planar(&item->in) ? (float *)(void *)(s->device_in + item->in.at)
                                  : s->floats_in + item->in.at / 2 + channel * item->frames;
 }
 
-static float *output_of(const gc_batch_slot *s, const gc_batch_item *item, int channel) {
+static float *output_of(const cuda_slot *s, const gc_batch_item *item, int channel) {
     return are_planar(&item->out) ? (float *)(void *)(s->device_out + item->out.at + channel * item->out.row)
                                   : s->floats_out + item->out.at / 2 + channel * total_frames(item);
 }
@@ -214,7 +219,7 @@ static void add_file(files *f, char *buffer, const gc_batch_samples *samples, fl
 
 /* Adds the files that are converted. An input that several items share is converted once for each of them, with the
  * same result. */
-static void add_files(const gc_batch_slot *s, const gc_batch_item *items, int count, unsigned long long *clipped,
+static void add_files(const cuda_slot *s, const gc_batch_item *items, int count, unsigned long long *clipped,
                       tables *t) {
     for (const gc_batch_item *item = items; item < items + count; item++)
         add_file(&t->unpacked, s->device_in, &item->in, input_of(s, item, 0), item->frames, NULL);
@@ -225,7 +230,7 @@ static void add_files(const gc_batch_slot *s, const gc_batch_item *items, int co
 }
 
 /* Adds the rows of an item: one for each route of its response. */
-static void add_rows(const gc_batch_slot *s, const gc_batch_item *item, tables *t) {
+static void add_rows(const cuda_slot *s, const gc_batch_item *item, tables *t) {
     const gpuconv_ir *ir = item->ir;
     const float *planes = item->planes ? item->planes : (const float *)(const void *)(s->device_in + item->planes_at);
     for (int r = 0; r < ir->routes; r++) {
@@ -239,9 +244,9 @@ static void add_rows(const gc_batch_slot *s, const gc_batch_item *item, tables *
 }
 
 /* Queues the conversions and the convolutions; `tables` is in device memory, at the same place as in host memory. */
-static cudaError_t launch(const gc_batch_slot *s, const tables *t) {
+static cudaError_t launch(const cuda_slot *s, const tables *t) {
     const char *device = s->device_in;
-    const gck_file *unpacked = (const gck_file *)(const void *)(device + ((char *)t->unpacked.file - s->in));
+    const gck_file *unpacked = (const gck_file *)(const void *)(device + ((char *)t->unpacked.file - s->base.in));
     const gck_file *packed = unpacked + t->unpacked.count;
     const gck_item *pieces = (const gck_item *)(const void *)(packed + t->packed.count);
     cudaError_t err = gck_unpack_files(unpacked, t->unpacked.count, t->unpacked.samples, s->stream);
@@ -249,30 +254,33 @@ static cudaError_t launch(const gc_batch_slot *s, const tables *t) {
     return GC_CUDA_TRY(err, gck_pack_files(packed, t->packed.count, t->packed.samples, s->stream));
 }
 
-static gpuconv_status begin(gc_batch_slot *s, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
+static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
                             gpuconv_error *error) {
+    cuda_slot *s = (cuda_slot *)slot;
     const int64_t counts_at = gc_round_up(out_bytes, 16);
     const size_t count_bytes = (size_t)count * sizeof *s->clipped;
     unsigned long long *clipped = (unsigned long long *)(void *)(s->device_out + counts_at);
-    tables t = {.unpacked.file = (gck_file *)(void *)(s->in + gc_round_up(in_bytes, 16))};
+    tables t = {.unpacked.file = (gck_file *)(void *)(s->base.in + gc_round_up(in_bytes, 16))};
     add_files(s, items, count, clipped, &t);
     for (int i = 0; i < count; i++)
         add_rows(s, &items[i], &t);
     gc_cuda_items_sort(t.pieces, t.pieces_count, t.counts);
-    s->clipped = (const unsigned long long *)(const void *)(s->out + counts_at);
+    s->clipped = (const unsigned long long *)(const void *)(s->base.out + counts_at);
     int caller;
     cudaError_t err = gc_cuda_enter(s->resources.device, &caller);
-    GC_CUDA_TRY(err, cudaMemcpyAsync(s->device_in, s->in, (size_t)((char *)(t.pieces + t.pieces_count) - s->in),
-                                     cudaMemcpyHostToDevice, s->stream));
+    GC_CUDA_TRY(err,
+                cudaMemcpyAsync(s->device_in, s->base.in, (size_t)((char *)(t.pieces + t.pieces_count) - s->base.in),
+                                cudaMemcpyHostToDevice, s->stream));
     GC_CUDA_TRY(err, cudaMemsetAsync(clipped, 0, count_bytes, s->stream));
     GC_CUDA_TRY(err, launch(s, &t));
-    GC_CUDA_TRY(err, cudaMemcpyAsync(s->out, s->device_out, (size_t)counts_at + count_bytes, cudaMemcpyDeviceToHost,
-                                     s->stream));
+    GC_CUDA_TRY(err, cudaMemcpyAsync(s->base.out, s->device_out, (size_t)counts_at + count_bytes,
+                                     cudaMemcpyDeviceToHost, s->stream));
     gc_cuda_leave(caller);
     return gc_cuda_check(error, s->resources.device, err);
 }
 
-static gpuconv_status finish(gc_batch_slot *s, gc_batch_item *items, int count, gpuconv_error *error) {
+static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error) {
+    const cuda_slot *s = (const cuda_slot *)slot;
     int caller;
     cudaError_t err = gc_cuda_enter(s->resources.device, &caller);
     GC_CUDA_TRY(err, cudaStreamSynchronize(s->stream));
@@ -287,8 +295,6 @@ const gc_batch_backend gc_batch_cuda = {
     .devices = gc_cuda_count_devices,
     .init_device = init_device,
     .new_slot = new_slot,
-    .in = in,
-    .out = out,
     .begin = begin,
     .finish = finish,
     .free = free_slot,

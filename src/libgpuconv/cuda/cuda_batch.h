@@ -1,4 +1,4 @@
-/* A slot of a batch on a CUDA device, shared by the batch backend and its benchmark. */
+/* Rows of a batch on a CUDA device (cuda_items.c), shared by the batch backend and its benchmark. */
 #ifndef GC_CUDA_CUDA_BATCH_H
 #define GC_CUDA_CUDA_BATCH_H
 
@@ -12,18 +12,6 @@ typedef struct gc_cuda_items {
     float2 *scratch;
     int *next; /* for each size */
 } gc_cuda_items;
-
-/* Buffers of samples. The tables of a batch (files, then pieces of rows) follow the input samples, the counts of
- * clipped samples follow the output samples. */
-struct gc_batch_slot {
-    gc_cuda_resources resources;
-    char *in, *out;               /* page-locked host memory, one allocation */
-    char *device_in, *device_out; /* one allocation */
-    float *floats_in, *floats_out;
-    gc_cuda_items items;
-    const unsigned long long *clipped; /* in `out`: one per item of the current work */
-    cudaStream_t stream;
-};
 
 /* Makes the tables and the scratch memory of a device. Returns the first error of *resources. */
 cudaError_t gc_cuda_items_init(gc_cuda_items *rows, gc_cuda_resources *resources);

@@ -6,7 +6,6 @@
 #include "cuda_algorithm.h"
 
 #include "cuda_arrays.h"
-#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/engine/bank.h"
 
@@ -124,16 +123,4 @@ void gc_cuda_settle(const gc_problem *p, const gc_device *d, const gc_costs *cos
     (void)d;
     (void)costs;
     c->predicted = c->cost *= fmax(1, (double)p->frames / (double)long_input);
-}
-
-gpuconv_status gc_cuda_refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *d,
-                              gpuconv_error *error) {
-    const char *name = algorithm->name;
-    if (p->chunk_most)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                       "a response of %lld frames is too long for %s on %s within the latency asked for",
-                       (long long)p->ir->frames, name, d->name);
-    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                   "a response of %lld frames is too long for %s on %s: transforms have at most %lld points",
-                   (long long)p->ir->frames, name, d->name, (long long)algorithm->most);
 }

@@ -34,7 +34,7 @@ static int64_t chunk(const gc_schedule *s) {
 static gpuconv_status refuse(const gc_algorithm *algorithm, const gc_problem *p, const gc_device *d,
                              gpuconv_error *error) {
     if (has_parts(p))
-        return gc_cuda_refuse(algorithm, p, d, error);
+        return GPUCONV_OK;
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "the response has %d parts that share no channel; %s on %s takes 1 to %d", p->components.count,
                    algorithm->name, d->name, PARTS_MAX);

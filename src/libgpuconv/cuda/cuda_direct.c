@@ -58,7 +58,7 @@ static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t 
 }
 
 const gc_cuda_algorithm gc_cuda_direct = {
-    .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_DIRECT, "direct", 0, 0, gc_cuda_refuse),
+    .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_DIRECT, "direct", 0, 0, NULL),
     .schedule = gc_schedule_direct,
     .step = step,
     .rounding = INT64_C(32) * 1024,

@@ -106,7 +106,7 @@ static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t 
 
 const gc_cuda_algorithm gc_cuda_overlap_save = {
     .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", GCK_OVERLAP_SAVE_POINTS_MIN,
-                       GCK_OVERLAP_SAVE_POINTS_MAX, gc_cuda_refuse),
+                       GCK_OVERLAP_SAVE_POINTS_MAX, NULL),
     .schedule = gc_schedule_overlap_save,
     .seconds = seconds,
     .bytes = bytes,

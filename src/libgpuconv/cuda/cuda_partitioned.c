@@ -106,7 +106,7 @@ static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t 
 
 const gc_cuda_algorithm gc_cuda_partitioned = {
     .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_PARTITIONED, "partitioned", GCK_PARTITIONED_POINTS_MIN,
-                       GCK_OVERLAP_SAVE_POINTS_MAX, gc_cuda_refuse),
+                       GCK_OVERLAP_SAVE_POINTS_MAX, NULL),
     .schedule = gc_schedule_partitioned,
     .step = step,
     .chunk = chunk,

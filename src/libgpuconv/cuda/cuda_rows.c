@@ -67,7 +67,7 @@ static bool make(const gc_problem *p, const gc_device *device, const gc_costs *c
 }
 
 void gc_rows_cost(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *c) {
-    gc_rows_plan plan;
+    gc_rows_plan plan = {0};
     c->cost = make(p, device, costs, c, &plan) ? plan.seconds : HUGE_VAL;
     c->bytes = (double)plan.bytes;
 }

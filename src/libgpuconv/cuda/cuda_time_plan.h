@@ -36,14 +36,4 @@ void gc_cuda_timer_run(gc_cuda_timer *timer, cudaError_t (*launch)(void *context
  * @return GPUCONV_ERROR_DEVICE with a message if there was an error since gc_cuda_timer_init */
 gpuconv_status gc_cuda_timer_end(gc_cuda_timer *timer, gpuconv_error *error);
 
-/* Entries of gc_backend. */
-gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
-gpuconv_status gc_cuda_peak_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
-gpuconv_status gc_cuda_copy(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
-                            gpuconv_error *error);
-gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
-gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_timing *timing, gpuconv_error *error);
-gpuconv_status gc_cuda_time_reference(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
-                                      gpuconv_error *error);
-
 #endif

@@ -43,6 +43,10 @@ void gc_delay_line_free(gc_delay_line *line) {
     free(line);
 }
 
+const float *gc_delay_line_filters(const gc_delay_line *line) {
+    return line->taps[0];
+}
+
 void gc_delay_line_read(const gc_delay_line *line, const float *x, double from, double to, int64_t frames, float *y) {
     gc_simd_best()->motion->delay(line->taps[0], x, from, (to - from) / (double)frames, frames, y);
 }

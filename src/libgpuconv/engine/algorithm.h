@@ -49,7 +49,7 @@ struct gc_algorithm {
      * problem and the device have. NULL: `predicted` is the cost. */
     void (*settle)(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
 
-    /* Stores the reason why no size fits. NULL: there is none. @return UNSUPPORTED */
+    /* Stores the reason why no size fits. NULL, or @return OK: the response is too long. @return UNSUPPORTED */
     gpuconv_status (*refuse)(const gc_algorithm *algorithm, const gc_problem *problem, const gc_device *device,
                              gpuconv_error *error);
 };

@@ -5,6 +5,7 @@
 #include "bank.h"
 #include "batch_convolver.h"
 #include "measure_backend.h"
+#include "motion_backend.h"
 #include "plan.h"
 #include "rows_executor.h"
 #include "stream_executor.h"
@@ -33,7 +34,8 @@ typedef struct gc_backend {
     const gc_stream_executor *stream;
     const gc_rows_executor *rows;
     const gc_batch_backend *batch;
-    const gc_bank_backend *bank; /* NULL: the backend has none */
+    const gc_bank_backend *bank;     /* NULL: the backend has none */
+    const gc_motion_backend *motion; /* the same */
     const gc_measure_backend *measure;
 } gc_backend;
 

@@ -1,6 +1,6 @@
 /*
  * The backend interface for batches. A slot owns input and output buffers (on a GPU also a CUDA stream) and is used by
- * one thread at a time. The slots of one device work concurrently. The CPU counts as one device.
+ * one thread at a time. The slots of one device work concurrently.
  */
 #ifndef GC_ENGINE_BATCH_CONVOLVER_H
 #define GC_ENGINE_BATCH_CONVOLVER_H
@@ -29,7 +29,10 @@ typedef struct gc_batch_item {
     int64_t clipped;     /* set by `finish`: samples clipped to the range of an integer output */
 } gc_batch_item;
 
-typedef struct gc_batch_slot gc_batch_slot;
+/* The beginning of a backend's slot. */
+typedef struct gc_batch_slot {
+    char *in, *out; /* buffers in host memory */
+} gc_batch_slot;
 
 /* A batch to time on several devices at once. */
 typedef struct gc_batch_timing {
@@ -42,7 +45,7 @@ typedef struct gc_batch_timing {
 } gc_batch_timing;
 
 typedef struct gc_batch_backend {
-    /* Returns the number of devices, initialised or not; 0 with a reason in *error. */
+    /* Returns the number of devices, initialised or not; 0 with a reason in *error. NULL on the CPU. */
     int (*devices)(gpuconv_error *error);
 
     /* Optional. Initialises a device, which takes 1/8 s on a GPU and otherwise happens in the first `new_slot`. Fails
@@ -60,16 +63,12 @@ typedef struct gc_batch_backend {
      * the output has the same bytes. Returns false if slots do not have the algorithm. NULL: slots need no choice. */
     bool (*choose)(const gc_batch_slot *slot, const gpuconv_ir *ir, int64_t frames, gc_choice *choice);
 
-    /* Return the input and output buffers, which lie in host memory. */
-    void *(*in)(gc_batch_slot *slot);
-    const void *(*out)(gc_batch_slot *slot);
-
     /* Starts to convolve `count` items. Fails with DEVICE or MEMORY. */
     gpuconv_status (*begin)(gc_batch_slot *slot, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
                             gpuconv_error *error);
 
     /* Blocks until the items of the last `begin` are computed: the results are in `out`, the clipped samples are
-     * counted in the items. Fails with DEVICE. */
+     * counted in the items. Fails with DEVICE. NULL: `begin` computes them. */
     gpuconv_status (*finish)(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error);
     void (*free)(gc_batch_slot *slot);
 

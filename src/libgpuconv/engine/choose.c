@@ -8,6 +8,7 @@
 #include "plan.h"
 
 #include <math.h>
+#include <stdio.h>
 
 enum { FORMS = 2, SIZES = 24 * FORMS };
 
@@ -23,6 +24,17 @@ static int cost_sizes(const gc_algorithm *a, const gc_problem *p, const gc_devic
                 sizes[count] = (gc_choice){.algorithm = a};
             }
     return count;
+}
+
+/* Stores why no size of an algorithm fits: a reason of its own, or the length of the response. */
+static gpuconv_status refuse(const gc_algorithm *a, const gc_problem *p, const gc_device *d, gpuconv_error *error) {
+    char limit[64] = "";
+    if (p->kind != GC_STREAM || (a->refuse && a->refuse(a, p, d, error)))
+        return GPUCONV_ERROR_UNSUPPORTED;
+    if (a->most)
+        snprintf(limit, sizeof limit, ": transforms have at most %lld points", (long long)a->most);
+    return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "a response of %lld frames is too long for %s on %s%s",
+                   (long long)p->ir->frames, a->name, d->name, p->chunk_most ? " within the latency asked for" : limit);
 }
 
 /* Chooses the sizes of one algorithm with the lowest cost. Fails with UNSUPPORTED, and a reason; choice->bytes is then
@@ -48,7 +60,7 @@ static gpuconv_status choose_size(const gc_algorithm *a, const gc_problem *p, co
     }
     *choice = (gc_choice){.cost = HUGE_VAL};
     if (count == 0 || least <= most)
-        return a->refuse ? a->refuse(a, p, d, error) : GPUCONV_ERROR_UNSUPPORTED;
+        return refuse(a, p, d, error);
     choice->bytes = least / GC_MEMORY_SHARE;
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                    "%d inputs, %d outputs and %d responses of %lld frames need %.2f GB with %s; %s has %.2f GB%s",

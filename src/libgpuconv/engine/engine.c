@@ -17,6 +17,7 @@ struct gpuconv_engine {
     gpuconv_plan *plan;
     const gc_stream_executor *executor;
     gc_stream *stream;
+    gc_chunks chunks;
     int64_t submitted_in, submitted_out; /* input frames submitted; output frames that they give */
     bool ended;                          /* the input has ended: its length is submitted_in */
 
@@ -38,7 +39,8 @@ gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gp
         return gc_fail_memory(error, "the engine");
     e->plan = gc_plan_hold(plan);
     e->executor = plan->backend->stream;
-    gpuconv_status status = e->executor->new (e->plan, in, out, &e->stream, error);
+    gc_slot_queue_init(&e->chunks.queue, plan->choice.slots);
+    gpuconv_status status = e->executor->new (e->plan, in, out, &e->chunks, &e->stream, error);
     if (status) {
         gpuconv_engine_free(e);
         return status;
@@ -58,8 +60,23 @@ void gpuconv_engine_free(gpuconv_engine *e) {
         return;
     if (e->stream)
         e->executor->free(e->stream);
+    gc_slot_queue_destroy(&e->chunks.queue);
     gpuconv_plan_free(e->plan);
     free(e);
+}
+
+/* Stops the stream if a call of its backend has failed. */
+static gpuconv_status check(gpuconv_engine *e, gpuconv_status status) {
+    if (status)
+        gc_engine_stop(e);
+    return status;
+}
+
+/* Returns why the queue has stopped, or OK if it has not. slot: of a call of the queue. */
+static gpuconv_status stop_reason(const gpuconv_engine *e, int slot) {
+    if (slot != GC_SLOT_QUEUE_STOPPED)
+        return GPUCONV_OK;
+    return e->executor->failure && *e->executor->failure(e->stream) ? GPUCONV_ERROR_DEVICE : GPUCONV_ERROR_CANCELLED;
 }
 
 gpuconv_status gpuconv_engine_reset(gpuconv_engine *e) {
@@ -69,11 +86,29 @@ gpuconv_status gpuconv_engine_reset(gpuconv_engine *e) {
     e->ended = e->draining = e->broken = false;
     e->in_chunk = NULL;
     e->out_chunk = NULL;
-    return e->executor->reset(e->stream);
+    return check(e, e->executor->reset(e->stream));
 }
 
 gpuconv_status gc_engine_acquire(gpuconv_engine *e, void **raw) {
-    return e->executor->acquire(e->stream, raw);
+    const int slot = gc_slot_queue_acquire(&e->chunks.queue);
+    *raw = slot < 0 ? NULL : e->chunks.slot[slot].in;
+    return stop_reason(e, slot);
+}
+
+/* Passes the acquired slot on, of which `out` frames are to be computed. */
+static gpuconv_status pass_on(gpuconv_engine *e, int64_t in, int64_t out) {
+    const int slot = gc_slot_queue_acquire(&e->chunks.queue);
+    gpuconv_status status = stop_reason(e, slot);
+    if (status)
+        return status;
+    e->chunks.slot[slot].in_frames = in;
+    e->chunks.slot[slot].out_frames = out;
+    if (e->executor->submit && (status = check(e, e->executor->submit(e->stream, slot))) != GPUCONV_OK)
+        return status;
+    gc_slot_queue_fill(&e->chunks.queue);
+    if (e->executor->submit)
+        gc_slot_queue_finish(&e->chunks.queue); /* the device computes it; no thread takes it */
+    return GPUCONV_OK;
 }
 
 /* Returns the length of the result, once the input has ended. */
@@ -91,7 +126,7 @@ gpuconv_status gc_engine_submit(gpuconv_engine *e, int64_t frames) {
     if (out <= 0)
         return GPUCONV_OK;
     e->submitted_out += out;
-    return e->executor->submit(e->stream, frames, out);
+    return pass_on(e, frames, out);
 }
 
 gpuconv_status gc_engine_flush(gpuconv_engine *e) {
@@ -104,19 +139,27 @@ gpuconv_status gc_engine_flush(gpuconv_engine *e) {
         if (status)
             return status;
     }
-    return e->executor->finish(e->stream);
+    gc_slot_queue_close(&e->chunks.queue);
+    return GPUCONV_OK;
 }
 
 gpuconv_status gc_engine_take(gpuconv_engine *e, const void **raw, int64_t *frames) {
-    return e->executor->wait(e->stream, raw, frames);
+    const int slot = gc_slot_queue_wait(&e->chunks.queue);
+    gpuconv_status status = stop_reason(e, slot);
+    if (slot >= 0 && e->executor->wait)
+        status = check(e, e->executor->wait(e->stream, slot));
+    const bool computed = slot >= 0 && !status;
+    *raw = computed ? e->chunks.slot[slot].out : NULL;
+    *frames = computed ? e->chunks.slot[slot].out_frames : 0;
+    return status;
 }
 
 void gc_engine_release(gpuconv_engine *e) {
-    e->executor->release(e->stream);
+    gc_slot_queue_release(&e->chunks.queue);
 }
 
 void gc_engine_stop(gpuconv_engine *e) {
-    e->executor->stop(e->stream);
+    gc_slot_queue_stop(&e->chunks.queue);
 }
 
 int64_t gc_engine_tail(const gpuconv_engine *e) {

@@ -65,32 +65,46 @@ typedef struct gc_reference {
     double transforms[GC_TIMING_RUNS_MAX];
 } gc_reference;
 
+/* Measures the peak rates of the processor that `config` names. Fails with DEVICE or MEMORY. */
+typedef gpuconv_status gc_measure_rates(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
+
+/* Measures seconds[run] of a copy of `bytes` bytes within the backend's memory, which bounds the speed of any
+ * convolution of as many bytes. early: each copy starts before the previous one has ended, as convolutions do; fails
+ * with UNSUPPORTED where the processor cannot. Fails with DEVICE or MEMORY. */
+typedef gpuconv_status gc_measure_copy(const gpuconv_config *config, int64_t bytes, int runs, bool early,
+                                       double *seconds, gpuconv_error *error);
+
+/* Measures the runs of a convolution, after a warm-up, on samples that are already in the backend's memory. Fails with
+ * DEVICE or MEMORY. */
+typedef gpuconv_status gc_measure_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
+
+/* Measures the same with the FFT library in common use on the processor (FFTW, cuFFT) at its fastest transform size.
+ * Fails with UNSUPPORTED if the library is not installed. */
+typedef gpuconv_status gc_measure_reference(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
+                                            gpuconv_error *error);
+
+/* Measures the runs of a convolution of rows that are already in the backend's memory. Fails with DEVICE, MEMORY or any
+ * status of gpuconv_arrays_run. */
+typedef gpuconv_status gc_measure_rows(const gpuconv_config *config, const gc_rows_timing *timing,
+                                       gpuconv_error *error);
+
+/* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY. */
+typedef gpuconv_status gc_measure_costs(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
+
 typedef struct gc_measure_backend {
-    /* Measures the peak rates of the processor that `config` names. Fails with DEVICE or MEMORY. */
-    gpuconv_status (*peak_rates)(const gpuconv_config *config, gc_peak_rates *rates, gpuconv_error *error);
-
-    /* Measures seconds[run] of a copy of `bytes` bytes within the backend's memory, which bounds the speed of any
-     * convolution of as many bytes. early: each copy starts before the previous one has ended, as convolutions do;
-     * fails with UNSUPPORTED where the processor cannot. Fails with DEVICE or MEMORY. */
-    gpuconv_status (*copy)(const gpuconv_config *config, int64_t bytes, int runs, bool early, double *seconds,
-                           gpuconv_error *error);
-
-    /* Measures the runs of a convolution, after a warm-up, on samples that are already in the backend's memory. Fails
-     * with DEVICE or MEMORY. */
-    gpuconv_status (*time_plan)(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error);
-
-    /* Measures the same with the FFT library in common use on the processor (FFTW, cuFFT) at its fastest transform
-     * size. Fails with UNSUPPORTED if the library is not installed. */
-    gpuconv_status (*time_reference)(const gpuconv_plan *plan, const gc_timing *timing, gc_reference *reference,
-                                     gpuconv_error *error);
-
-    /* Measures the runs of a convolution of rows that are already in the backend's memory. Fails with DEVICE, MEMORY or
-     * any status of gpuconv_arrays_run. */
-    gpuconv_status (*time_rows)(const gpuconv_config *config, const gc_rows_timing *timing, gpuconv_error *error);
-
-    /* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY.
-     */
-    gpuconv_status (*calibrate)(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
+    gc_measure_rates *peak_rates;
+    gc_measure_copy *copy;
+    gc_measure_plan *time_plan;
+    gc_measure_reference *time_reference;
+    gc_measure_rows *time_rows;
+    gc_measure_costs *calibrate;
 } gc_measure_backend;
+
+gc_measure_rates gc_cpu_peak_rates, gc_cuda_peak_rates;
+gc_measure_copy gc_cpu_copy, gc_cuda_copy;
+gc_measure_plan gc_cpu_time_plan, gc_cuda_time_plan;
+gc_measure_reference gc_cpu_time_reference, gc_cuda_time_reference;
+gc_measure_rows gc_cpu_time_rows, gc_cuda_time_rows;
+gc_measure_costs gc_cpu_calibrate, gc_cuda_calibrate;
 
 #endif

@@ -215,46 +215,20 @@ void gpuconv_plan_free(gpuconv_plan *plan) {
     free(plan);
 }
 
-gpuconv_backend gpuconv_plan_backend(const gpuconv_plan *plan) {
-    return plan ? plan->backend->id : GPUCONV_BACKEND_AUTO;
-}
+/* Defines a function of the interface that reads a plan; without a plan it returns `none`. */
+#define GETTER(type, name, none, value)                                                                                \
+    type name(const gpuconv_plan *plan) {                                                                              \
+        return plan ? (value) : (none);                                                                                \
+    }
 
-gpuconv_algorithm gpuconv_plan_algorithm(const gpuconv_plan *plan) {
-    return plan ? plan->choice.algorithm->id : GPUCONV_ALGORITHM_AUTO;
-}
-
-const char *gpuconv_plan_device(const gpuconv_plan *plan) {
-    return plan ? plan->device.name : "";
-}
-
-const char *gpuconv_plan_reason(const gpuconv_plan *plan) {
-    return plan ? plan->reason : "";
-}
-
-const char *gpuconv_plan_note(const gpuconv_plan *plan) {
-    return plan ? plan->note : "";
-}
-
-int gpuconv_plan_threads(const gpuconv_plan *plan) {
-    return plan ? plan->device.threads : 0;
-}
-
-int64_t gpuconv_plan_chunk(const gpuconv_plan *plan) {
-    return plan ? plan->choice.chunk : 0;
-}
-
-int64_t gpuconv_plan_latency(const gpuconv_plan *plan) {
-    return plan ? (plan->choice.slots - 1) * plan->choice.chunk : 0;
-}
-
-int64_t gpuconv_plan_transform(const gpuconv_plan *plan) {
-    return plan ? plan->choice.schedule.transform : 0;
-}
-
-int64_t gpuconv_plan_hop(const gpuconv_plan *plan) {
-    return plan ? plan->choice.schedule.hop : 0;
-}
-
-int64_t gpuconv_plan_partitions(const gpuconv_plan *plan) {
-    return plan ? plan->choice.schedule.partitions : 0;
-}
+GETTER(gpuconv_backend, gpuconv_plan_backend, GPUCONV_BACKEND_AUTO, plan->backend->id)
+GETTER(gpuconv_algorithm, gpuconv_plan_algorithm, GPUCONV_ALGORITHM_AUTO, plan->choice.algorithm->id)
+GETTER(const char *, gpuconv_plan_device, "", plan->device.name)
+GETTER(const char *, gpuconv_plan_reason, "", plan->reason)
+GETTER(const char *, gpuconv_plan_note, "", plan->note)
+GETTER(int, gpuconv_plan_threads, 0, plan->device.threads)
+GETTER(int64_t, gpuconv_plan_chunk, 0, plan->choice.chunk)
+GETTER(int64_t, gpuconv_plan_latency, 0, (plan->choice.slots - 1) * plan->choice.chunk)
+GETTER(int64_t, gpuconv_plan_transform, 0, plan->choice.schedule.transform)
+GETTER(int64_t, gpuconv_plan_hop, 0, plan->choice.schedule.hop)
+GETTER(int64_t, gpuconv_plan_partitions, 0, plan->choice.schedule.partitions)

@@ -2,9 +2,8 @@
  * The backend interface of streams: a table of functions over whole convolvers, so that a backend is free to fuse
  * kernels, to keep all data on its device and to overlap copying with computing.
  *
- * A gc_stream processes chunks. The engine acquires an input slot, writes interleaved frames into it and submits it. It
- * waits for the oldest submitted slot, reads the same number of output frames from it and releases it. Acquire and
- * submit are called from one thread, wait and release from one thread; the two may be different threads. The engine
+ * A gc_stream processes chunks. The engine acquires a slot of the queue, writes interleaved frames into its input and
+ * submits it. It waits for the oldest submitted slot, reads its output and releases it. The engine
  * guarantees that:
  *   - every chunk before the last ones has plan->choice.chunk frames; after a shorter one only chunks of 0 input frames
  *     follow;
@@ -15,9 +14,10 @@
 #define GC_ENGINE_STREAM_EXECUTOR_H
 
 #include "gpuconv.h"
+#include "libgpuconv/core/slot_queue.h"
 #include "libgpuconv/dsp/pcm.h"
 
-enum { GC_TIMELINE = 48 }; /* chunks whose times are kept */
+enum { GC_TIMELINE = 48 /* chunks whose times are kept */, GC_SLOTS_MAX = 6 /* chunks in flight */ };
 
 /* Begin and end of each stage of one chunk, in seconds since the stream's first submit. */
 typedef struct gc_chunk_times {
@@ -32,33 +32,32 @@ typedef struct gc_stream_stats {
     gc_pcm_overs overs;
 } gc_stream_stats;
 
+typedef struct gc_chunk {
+    void *in, *out; /* host memory of the stream */
+    int64_t in_frames, out_frames;
+} gc_chunk;
+
+/* The slots of a stream, between the thread that submits, that of the stream and the one that waits. */
+typedef struct gc_chunks {
+    gc_slot_queue queue;
+    gc_chunk slot[GC_SLOTS_MAX];
+} gc_chunks;
+
 typedef struct gc_stream gc_stream;
 
 typedef struct gc_stream_executor {
-    /* Creates a stream that reads interleaved frames of format `in` and writes frames of format `out`. The plan must
-     * outlive it. */
-    gpuconv_status (*new)(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_stream **stream, gpuconv_error *error);
+    /* Creates a stream that reads interleaved frames of format `in` and writes frames of format `out`, and sets the
+     * memory of the slots. The plan and the chunks must outlive it. */
+    gpuconv_status (*new)(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gc_chunks *chunks, gc_stream **stream,
+                          gpuconv_error *error);
 
-    /* Blocks until an input slot is free and sets *raw to its memory. */
-    gpuconv_status (*acquire)(gc_stream *stream, void **raw);
+    /* Queues the computation of a slot on the device. NULL: a thread of the stream takes slots from the queue. */
+    gpuconv_status (*submit)(gc_stream *stream, int slot);
 
-    /* Queues the acquired slot: `in_frames` frames were written into it, `out_frames` frames are to be computed. */
-    gpuconv_status (*submit)(gc_stream *stream, int64_t in_frames, int64_t out_frames);
+    /* Blocks until the output of a submitted slot is in host memory; NULL with `submit`. */
+    gpuconv_status (*wait)(gc_stream *stream, int slot);
 
-    /* Announces that no chunk will follow. */
-    gpuconv_status (*finish)(gc_stream *stream);
-
-    /* Blocks until the oldest submitted chunk is computed and sets *raw to its output. *frames is 0 after `finish` once
-     * all chunks have been released. */
-    gpuconv_status (*wait)(gc_stream *stream, const void **raw, int64_t *frames);
-
-    /* Returns the slot of the last `wait` to the free input slots. */
-    void (*release)(gc_stream *stream);
-
-    /* Makes all blocked and later calls return CANCELLED. May be called from any thread. */
-    void (*stop)(gc_stream *stream);
-
-    /* Puts the stream back to its state before the first chunk. */
+    /* Puts the stream and the queue back to their state before the first chunk. */
     gpuconv_status (*reset)(gc_stream *stream);
 
     /* Copies the statistics. Call it when no chunk is in flight. */

@@ -60,7 +60,7 @@ static gc_sources sources_of(const gpuconv_job *job) {
 }
 
 /* Checks that the job asks for nothing that a moving source does not have. Returns ARGUMENT, UNSUPPORTED. */
-static gpuconv_status check(const gpuconv_job *job, const gpuconv_config *config, gpuconv_error *error) {
+static gpuconv_status check(const gpuconv_job *job, gpuconv_error *error) {
     const gpuconv_preparation *p = job->preparation;
     const bool edited = p->start > 0 || p->length > 0 || p->trim < 0 || p->align || p->reverse || p->minimum_phase ||
                         (p->stretch != 0 && p->stretch != 1) || p->fade > 0 || p->series_count || p->predelay > 0 ||
@@ -87,8 +87,6 @@ static gpuconv_status check(const gpuconv_job *job, const gpuconv_config *config
         return gc_fail(
             error, GPUCONV_ERROR_ARGUMENT,
             "with a path or a head that turns, keep all frames or a tail of seconds, and compare and draw nothing");
-    if (config->backend == GPUCONV_BACKEND_CUDA)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "sources move on the CPU only");
     return GPUCONV_OK;
 }
 
@@ -105,6 +103,8 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
     m->config.diffuse_eq = p->diffuse_eq;
     m->config.doppler = job->doppler;
     m->config.threads = config->threads;
+    m->config.backend = config->backend;
+    m->config.device = config->device;
     gpuconv_status status = gpuconv_sofa_open(job->response, in->rate, &m->set, error);
     const gc_sources sources = sources_of(job);
     if (!status)
@@ -229,7 +229,7 @@ static gpuconv_status note_motion(const move *m, gpuconv_error *error) {
 gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config, gc_reader *reader,
                             gpuconv_report *report, gpuconv_error *error) {
     move m = {.job = job, .begin = gc_now(), .transfer = {.reader = reader}};
-    gpuconv_status status = check(job, config, error);
+    gpuconv_status status = check(job, error);
     if (!status)
         status = set_up(&m, config, error);
     const double setup = gc_now() - m.begin;

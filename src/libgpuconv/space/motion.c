@@ -15,7 +15,9 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
+#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/ir/ambisonic.h"
 #include "path.h"
 
@@ -124,12 +126,42 @@ static gpuconv_status read_config(const gpuconv_motion_config *from, gpuconv_mot
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "threads are 1 to 1024, or 0, not %d", c->threads);
     if (!status && (c->decode < GPUCONV_DECODE_AUTO || c->decode > GPUCONV_DECODE_MAGLS))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown decoder %d", (int)c->decode);
+    if (!status && (unsigned)c->backend > GPUCONV_BACKEND_CUDA)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)c->backend);
+    if (!status && c->device < -1)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a device number is 0 or more, or -1, not %d", c->device);
     return status ? status : gc_sofa_choose(m->set, &c->interpolate, error);
+}
+
+/* Chooses the GPU where the configuration asks for it. Returns UNSUPPORTED. */
+static gpuconv_status choose_backend(gpuconv_motion *m, gpuconv_error *error) {
+    if (m->config.backend != GPUCONV_BACKEND_CUDA || m->path->ambisonic)
+        return GPUCONV_OK;
+    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    m->backend = gpu ? gpu->motion : NULL;
+    return m->backend ? GPUCONV_OK : gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, error);
+}
+
+/* Writes the sentence that gpuconv_motion_plan returns. */
+static void describe(gpuconv_motion *m) {
+    const size_t used =
+        (size_t)gc_format(m->plan, sizeof m->plan, "%d channel%s to %d, every %lld frames, %lld points, ", m->channels,
+                          m->channels == 1 ? "" : "s", m->receivers, (long long)m->hop, (long long)m->points);
+    if (used >= sizeof m->plan)
+        return;
+    if (m->backend)
+        (void)gc_format(m->plan + used, sizeof m->plan - used, "on the GPU with %.2f GB",
+                        (double)m->backend->bytes(m->gpu) * 1e-9);
+    else
+        (void)gc_format(m->plan + used, sizeof m->plan - used, "on %d thread%s of the CPU", gc_pool_threads(m->pool),
+                        gc_pool_threads(m->pool) == 1 ? "" : "s");
 }
 
 /* Fills in a new object. Returns the errors of gpuconv_motion_new. */
 static gpuconv_status set_up(gpuconv_motion *m, const gpuconv_motion_config *config, gpuconv_error *error) {
     gpuconv_status status = read_config(config, m, error);
+    if (!status)
+        status = choose_backend(m, error);
     if (status)
         return status;
     m->channels = m->path->channels;
@@ -141,10 +173,12 @@ static gpuconv_status set_up(gpuconv_motion *m, const gpuconv_motion_config *con
     m->pool = gc_pool_new(m->config.threads ? m->config.threads : gc_processor_count());
     if (!m->pool)
         return gc_fail_memory(error, "the moving sources");
-    if (m->path->ambisonic)
-        return decode(m, error);
-    status = measure(m, error);
-    return status ? status : gc_motion_allocate(m, error);
+    status = m->path->ambisonic ? decode(m, error) : measure(m, error);
+    if (!status && !m->path->ambisonic)
+        status = gc_motion_allocate(m, error);
+    if (!status)
+        describe(m);
+    return status;
 }
 
 gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpuconv_path *path,
@@ -167,7 +201,8 @@ gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpuconv_path *p
 void gpuconv_motion_free(gpuconv_motion *m) {
     if (!m)
         return;
-    gc_motion_live_free(m->live);
+    gc_motion_live_free(m);
+    gc_motion_close_gpu(m);
     for (int i = 0; i < m->responses && m->spectrum; i++)
         free(m->spectrum[i]);
     gc_pool_free(m->pool);
@@ -178,12 +213,17 @@ void gpuconv_motion_free(gpuconv_motion *m) {
     free(m->blend);
     free(m->delay);
     free(m->turn);
-    free(m->input);
+    free(m->mixture);
+    free(m->backend ? NULL : m->input);
     free(m->scratch);
     free(m->sums);
     free(m->output);
     free(m->ready);
     free(m);
+}
+
+const char *gpuconv_motion_plan(const gpuconv_motion *m) {
+    return m ? m->plan : "";
 }
 
 int64_t gpuconv_motion_tail(const gpuconv_motion *m) {
@@ -228,18 +268,18 @@ static void hand_over(gpuconv_motion *m) {
 /* Makes room for the next chunk of the input. */
 static void advance(gpuconv_motion *m) {
     const int64_t chunk = gc_motion_chunk(m), from = m->place + chunk;
-    m->place = m->past + from + chunk <= m->width ? from : 0;
-    for (int c = 0; c < m->channels; c++) {
-        if (m->place == 0)
-            memmove(m->input + c * m->width, m->input + c * m->width + from, (size_t)m->past * sizeof *m->input);
-        memset(gc_motion_input(m, c), 0, (size_t)chunk * sizeof *m->input);
-    }
+    m->place = m->before + from + chunk <= m->width ? from : 0;
+    for (int c = 0; c < m->channels && m->place == 0 && m->before; c++)
+        memmove(m->input + c * m->width, m->input + c * m->width + from, (size_t)m->before * sizeof *m->input);
     m->filled = 0;
     m->chunk++;
 }
 
 /* Computes the chunk that is filled, and begins the next. Returns MEMORY, CANCELLED. */
 static gpuconv_status run_chunk(gpuconv_motion *m, gpuconv_error *error) {
+    const int64_t missing = gc_motion_chunk(m) - m->filled;
+    for (int c = 0; c < m->channels && missing; c++)
+        memset(gc_motion_input(m, c) + m->filled, 0, (size_t)missing * sizeof *m->input);
     gpuconv_status status = make_room(m, error);
     if (!status)
         status = gc_motion_render(m, error);
@@ -263,7 +303,8 @@ gpuconv_status gpuconv_motion_feed(gpuconv_motion *m, const float *const *in, in
     for (int64_t at = 0; at < frames && !status;) {
         const int64_t part = gc_min(frames - at, chunk - m->filled);
         for (int c = 0; c < m->channels; c++)
-            memcpy(gc_motion_input(m, c) + m->filled, in[c] + at, (size_t)part * sizeof **in);
+            if (in[c] + at != gc_motion_input(m, c) + m->filled) /* a sound device has written it there */
+                memcpy(gc_motion_input(m, c) + m->filled, in[c] + at, (size_t)part * sizeof **in);
         m->filled += part;
         m->fed += part;
         at += part;

@@ -1,5 +1,5 @@
-/* The state of moving sources, shared by the files that make it (motion.c), render it (motion_render.c), and run it for
- * a sound device (motion_live.c). */
+/* The state of moving sources, shared by the files that make it (motion.c), render it (motion_render.c, motion_gpu.c),
+ * and run it for a sound device (motion_live.c). */
 #ifndef GC_SPACE_MOTION_H
 #define GC_SPACE_MOTION_H
 
@@ -7,6 +7,7 @@
 #include "libgpuconv/dsp/delay_line.h"
 #include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/dsp/simd.h"
+#include "libgpuconv/engine/motion_backend.h"
 #include "libgpuconv/ir/sofa.h"
 
 #include <stdatomic.h>
@@ -26,10 +27,18 @@ struct gpuconv_motion {
     int64_t taps, onset;   /* of the responses without delay, and where their delay ends */
     int64_t base, span;    /* frames that are taken off every delay; frames of the longest one that remains */
     int64_t past;          /* frames before a chunk that delays and their filters reach back to */
+    int64_t before;        /* of them in `input`: all; on a GPU none, which keeps them */
     int64_t skip, tail;    /* frames before time zero, and behind the input */
     _Atomic int64_t ahead; /* frames by which the path is ahead of the input */
     _Atomic bool turned;   /* the head is turned by these angles */
     _Atomic double angle[3];
+
+    /* On a GPU: then there are no spectra here. */
+    const gc_motion_backend *backend; /* NULL: on the CPU */
+    gc_motion_gpu *gpu;
+    gc_motion_blend *mixture; /* moments x channels: those of `blend` */
+    float *pinned;            /* the memory of `input`, which a sound device replaces by its own */
+    char plan[160];
 
     /* Filters. The spectrum of `points` frames has `floats` floats; those of a response are scaled for the inverse
      * transform. */
@@ -47,7 +56,7 @@ struct gpuconv_motion {
     double *delay;        /* moments x channels x receivers */
     double *turn;         /* ambisonics: moments x channels x channels */
     float *input;         /* channels x width: chunks behind the frames that delays reach back to */
-    int64_t width, place; /* frames of a channel; those before the chunk that is filled, without `past` */
+    int64_t width, place; /* frames of a channel; those before the chunk that is filled, without `before` */
     float *scratch;       /* per thread */
     float *sums;          /* hops x groups x receivers spectra */
     float *output;        /* receivers x (chunk + taps): the chunk, and what rings on */
@@ -68,11 +77,14 @@ static inline int64_t gc_motion_chunk(const gpuconv_motion *m) {
 
 /* Returns a channel of the input at the beginning of the chunk that is filled. */
 static inline float *gc_motion_input(const gpuconv_motion *m, int64_t channel) {
-    return m->input + channel * m->width + m->past + m->place;
+    return m->input + channel * m->width + m->before + m->place;
 }
 
 /* Allocates what rendering needs, once lengths and hops are known. Returns MEMORY. */
 gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error);
+
+/* Writes the responses of a measurement without their delays: receivers x taps, zeroed. Returns MEMORY, CANCELLED. */
+gpuconv_status gc_motion_align(const gpuconv_motion *m, int response, float *taps, gpuconv_error *error);
 
 /* Makes the spectra of a response, if they are missing. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_error *error);
@@ -80,9 +92,14 @@ gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_e
 /* Adds the chunk that is filled to the output. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error);
 
-void gc_motion_live_free(gc_motion_live *live);
+/* Opens the GPU, once lengths and hops are known. Returns UNSUPPORTED, DEVICE, MEMORY, CANCELLED. */
+gpuconv_status gc_motion_open_gpu(gpuconv_motion *m, gpuconv_error *error);
+void gc_motion_close_gpu(gpuconv_motion *m);
 
-/* Blocks until all frames that gpuconv_motion_process was given are rendered. For tests. */
+/* Frees the memory of a sound device; before gc_motion_close_gpu. */
+void gc_motion_live_free(gpuconv_motion *m);
+
+/* Blocks until all frames that gpuconv_motion_process was given are rendered, on a GPU all whole hops. For tests. */
 void gc_motion_settle(const gpuconv_motion *m);
 
 #endif

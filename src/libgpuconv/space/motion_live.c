@@ -22,9 +22,9 @@ struct gc_motion_live {
     bool running;
     int block; /* longest one, in frames */
     int64_t latency;
-    int64_t size;   /* of both rings, in frames; a power of two */
-    int64_t stride; /* from channel to channel, no power of two: they lie in different sets of a cache */
+    int64_t tiles; /* of both rings: the frames of a hop, channel after channel */
     float *in, *out;
+    const float **row; /* of the thread: per channel */
     _Atomic bool quit, failed;
     _Atomic int64_t written, read; /* frames of the input: of the callback, of the thread */
     _Atomic int64_t made;          /* frames of the result */
@@ -32,36 +32,39 @@ struct gc_motion_live {
     int64_t missing, at; /* of the callback: input frames that had no room; the next frame */
 };
 
-/* Copies frames between a ring's plane, from frame `at` on, and other memory. */
-static void copy_ring(const gc_motion_live *l, float *ring, int64_t at, float *other, int64_t frames, bool to_ring) {
-    for (int64_t done = 0, part; done < frames; done += part) {
-        float *here = ring + ((at + done) & (l->size - 1));
-        part = gc_min(frames - done, l->size - ((at + done) & (l->size - 1)));
-        memcpy(to_ring ? here : other + done, to_ring ? other + done : here, (size_t)part * sizeof *ring);
-    }
+/* Returns where frame `at` of the first of `channels` is in a ring; the others follow m->hop apart. *frames becomes the
+ * number of frames that are there in one piece, if it is larger. */
+static float *find_frames(const gpuconv_motion *m, float *ring, int channels, int64_t at, int64_t *frames) {
+    const int64_t place = at % m->hop;
+    *frames = gc_min(*frames, m->hop - place);
+    return ring + at / m->hop % m->live->tiles * channels * m->hop + place;
 }
 
-/* Feeds what the callback has written, up to the end of the ring. Returns the number of frames; -1 after a failure. */
+/* Feeds what the callback has written, up to the end of the hop; to a GPU the whole hop, which is in its place there.
+ * Returns the number of frames; -1 after a failure. */
 static int64_t feed(gpuconv_motion *m, gc_motion_live *l) {
-    const float *in[GC_MAX_CHANNELS];
-    const int64_t at = atomic_load_explicit(&l->read, memory_order_relaxed), place = at & (l->size - 1);
-    const int64_t frames = gc_min(gc_min(atomic_load_explicit(&l->written, memory_order_acquire) - at, l->size - place),
-                                  m->hop - m->filled);
-    if (frames == 0)
+    const int64_t at = atomic_load_explicit(&l->read, memory_order_relaxed);
+    int64_t frames = atomic_load_explicit(&l->written, memory_order_acquire) - at;
+    float *tile = find_frames(m, l->in, m->channels, at, &frames);
+    if (frames == 0 || (m->backend && frames < m->hop))
         return 0;
+    if (m->backend)
+        m->input = tile;
     for (int c = 0; c < m->channels; c++)
-        in[c] = l->in + c * l->stride + place;
-    return gpuconv_motion_feed(m, in, frames, NULL) ? -1 : frames;
+        l->row[c] = tile + c * m->hop;
+    return gpuconv_motion_feed(m, l->row, frames, NULL) ? -1 : frames;
 }
 
 /* Moves what is ready to the ring of the result. */
 static void fetch(gpuconv_motion *m, gc_motion_live *l) {
     float *out[GC_MAX_CHANNELS];
     for (int64_t got = 1; got > 0;) {
-        const int64_t at = atomic_load_explicit(&l->made, memory_order_relaxed), place = at & (l->size - 1);
+        const int64_t at = atomic_load_explicit(&l->made, memory_order_relaxed);
+        int64_t room = m->hop;
+        float *tile = find_frames(m, l->out, m->receivers, at, &room);
         for (int r = 0; r < m->receivers; r++)
-            out[r] = l->out + r * l->stride + place;
-        (void)gpuconv_motion_fetch(m, out, l->size - place, &got);
+            out[r] = tile + r * m->hop;
+        (void)gpuconv_motion_fetch(m, out, room, &got);
         atomic_store_explicit(&l->made, at + got, memory_order_release);
     }
 }
@@ -86,30 +89,38 @@ static void *run(void *motion) {
     return NULL;
 }
 
-void gc_motion_live_free(gc_motion_live *l) {
+void gc_motion_live_free(gpuconv_motion *m) {
+    gc_motion_live *l = m->live;
     if (!l)
         return;
     atomic_store(&l->quit, true);
     if (l->running)
         pthread_join(l->thread, NULL);
-    free(l->in);
+    if (m->backend)
+        m->backend->free_pinned(m->gpu, l->in);
+    else
+        free(l->in);
     free(l->out);
+    free((void *)l->row);
     free(l);
+    m->live = NULL;
 }
 
 /* Allocates the rings, and makes all spectra. Returns MEMORY, CANCELLED. */
 static gpuconv_status prepare(gpuconv_motion *m, gc_motion_live *l, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     l->latency = m->skip + m->hop + l->block + gc_max(m->hop, l->block);
-    l->size = gc_power_of_two(4 * (l->latency + l->block));
-    l->stride = l->size + 16;
-    l->in = gc_alloc(m->channels, l->stride * (int64_t)sizeof *l->in);
-    l->out = gc_alloc(m->receivers, l->stride * (int64_t)sizeof *l->out);
-    if (!l->in || !l->out)
+    l->tiles = gc_divide_up(4 * (l->latency + l->block), m->hop);
+    const int64_t frames = l->tiles * m->hop;
+    l->in = m->backend ? m->backend->alloc_pinned(m->gpu, m->channels * frames)
+                       : gc_alloc(m->channels, frames * (int64_t)sizeof *l->in);
+    l->out = gc_alloc(m->receivers, frames * (int64_t)sizeof *l->out);
+    l->row = gc_calloc(m->channels, (int64_t)sizeof *l->row);
+    if (!l->in || !l->out || !l->row)
         return gc_fail_memory(error, "the moving sources");
-    memset(l->in, 0, (size_t)(m->channels * l->stride) * sizeof *l->in); /* the callback meets no new page */
-    memset(l->out, 0, (size_t)(m->receivers * l->stride) * sizeof *l->out);
-    for (int i = 0; i < m->responses && !status; i++)
+    memset(l->in, 0, (size_t)(m->channels * frames) * sizeof *l->in); /* the callback meets no new page */
+    memset(l->out, 0, (size_t)(m->receivers * frames) * sizeof *l->out);
+    for (int i = 0; i < m->responses && !m->backend && !status; i++)
         status = gc_motion_make_spectra(m, i, error);
     return status;
 }
@@ -125,31 +136,34 @@ gpuconv_status gpuconv_motion_start(gpuconv_motion *m, int block, gpuconv_error 
     if (!m->live)
         return gc_fail_memory(error, "the moving sources");
     m->hops = 1; /* of the memory for more */
+    m->width = m->backend ? m->hop : m->width;
     m->live->block = block;
     gpuconv_status status = prepare(m, m->live, error);
     if (!status && pthread_create(&m->live->thread, NULL, run, m) != 0)
         status = gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the thread of the moving sources");
     m->live->running = !status;
-    if (status) {
-        gc_motion_live_free(m->live);
-        m->live = NULL;
-    }
+    if (status)
+        gc_motion_live_free(m);
     return status;
 }
 
 /* Writes a part of the input to its ring; silence for NULL. Returns how many frames there was room for. */
 static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const float *const *in, int64_t frames) {
     const int64_t at = atomic_load_explicit(&l->written, memory_order_relaxed);
-    const int64_t part = gc_min(frames, l->size - (at - atomic_load_explicit(&l->read, memory_order_acquire)));
-    for (int c = 0; c < m->channels; c++) {
-        float *ring = l->in + c * l->stride;
-        if (in)
-            copy_ring(l, ring, at, (float *)in[c], part, true);
-        for (int64_t i = 0; i < part && !in; i++)
-            ring[(at + i) & (l->size - 1)] = 0;
+    const int64_t room = l->tiles * m->hop - (at - atomic_load_explicit(&l->read, memory_order_acquire));
+    const int64_t all = gc_min(frames, room);
+    int64_t part;
+    for (int64_t done = 0; done < all; done += part) {
+        part = all - done;
+        float *tile = find_frames(m, l->in, m->channels, at + done, &part);
+        for (int c = 0; c < m->channels; c++)
+            if (in)
+                memcpy(tile + c * m->hop, in[c] + done, (size_t)part * sizeof *tile);
+            else
+                memset(tile + c * m->hop, 0, (size_t)part * sizeof *tile);
     }
-    atomic_store_explicit(&l->written, at + part, memory_order_release);
-    return part;
+    atomic_store_explicit(&l->written, at + all, memory_order_release);
+    return all;
 }
 
 void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *const *out, int64_t frames) {
@@ -160,9 +174,14 @@ void gpuconv_motion_process(gpuconv_motion *m, const float *const *in, float *co
     l->missing += frames - (l->missing ? 0 : write_ring(m, l, in, frames));
     const int64_t from = l->at - l->latency, made = atomic_load_explicit(&l->made, memory_order_acquire);
     const int64_t before = gc_min(frames, gc_max(0, -from)), there = gc_max(0, gc_min(frames, made - from) - before);
-    for (int r = 0; r < m->receivers; r++) {
+    for (int r = 0; r < m->receivers; r++)
         memset(out[r], 0, (size_t)frames * sizeof **out);
-        copy_ring(l, l->out + r * l->stride, from + before, out[r] + before, there, false);
+    int64_t part;
+    for (int64_t done = 0; done < there; done += part) {
+        part = there - done;
+        const float *tile = find_frames(m, l->out, m->receivers, from + before + done, &part);
+        for (int r = 0; r < m->receivers; r++)
+            memcpy(out[r] + before + done, tile + r * m->hop, (size_t)part * sizeof *tile);
     }
     atomic_fetch_add_explicit(&l->late, frames - before - there, memory_order_relaxed);
     l->at += frames;
@@ -191,6 +210,7 @@ int64_t gpuconv_motion_late(const gpuconv_motion *m) {
 
 void gc_motion_settle(const gpuconv_motion *m) {
     const struct timespec interval = {0, 20000};
-    while (!atomic_load(&m->live->failed) && atomic_load(&m->live->read) < atomic_load(&m->live->written))
+    const int64_t least = m->backend ? m->hop : 1; /* frames that are fed */
+    while (!atomic_load(&m->live->failed) && atomic_load(&m->live->written) - atomic_load(&m->live->read) >= least)
         nanosleep(&interval, NULL);
 }

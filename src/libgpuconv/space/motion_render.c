@@ -43,8 +43,10 @@ static scratch scratch_of(const gpuconv_motion *m, int worker) {
 gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
     const int64_t receivers = m->receivers, chunk = gc_motion_chunk(m), moments = (m->hops + 1) * m->channels;
     m->points = gc_power_of_two(gc_max(GC_FFT_MIN_POINTS, m->hop + m->taps - 1));
-    m->width = m->past + gc_round_up(gc_max(m->past, 1), chunk); /* so that few chunks move the past to the beginning */
-    const double spectra = (double)m->responses * m->receivers + (double)(m->hops * m->groups) * m->receivers;
+    m->before = m->backend ? 0 : m->past;
+    m->width = m->backend ? chunk : m->past + gc_round_up(gc_max(m->past, 1), chunk); /* the past seldom moves */
+    const double spectra =
+        m->backend ? 0 : (double)m->responses * m->receivers + (double)(m->hops * m->groups) * m->receivers;
     gpuconv_status status =
         gc_ir_check_memory(receivers, (double)(chunk + m->taps),
                            4 * spectra * (double)m->points + 4.0 * (double)m->channels * (double)m->width, error);
@@ -52,20 +54,24 @@ gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
         return status;
     m->simd = gc_simd_best();
     m->line = gc_delay_line_new();
+    m->blend = gc_calloc(moments, sizeof *m->blend);
+    m->delay = gc_calloc(moments, receivers * (int64_t)sizeof *m->delay);
+    m->output = gc_calloc(receivers, (chunk + m->taps) * (int64_t)sizeof *m->output);
+    if (!m->line || !m->blend || !m->delay || !m->output)
+        return gc_fail_memory(error, "the moving sources");
+    if (m->backend)
+        return gc_motion_open_gpu(m, error);
     m->fft = gc_fft_new(m->simd, m->points);
-    if (!m->fft || !m->line)
+    if (!m->fft)
         return gc_fail_memory(error, "the moving sources");
     m->floats = gc_fft_floats(m->fft);
     m->spectrum = gc_calloc(m->responses, (int64_t)sizeof *m->spectrum);
     m->energy = gc_calloc((int64_t)m->responses * receivers, sizeof *m->energy);
-    m->blend = gc_calloc(moments, sizeof *m->blend);
-    m->delay = gc_calloc(moments, receivers * (int64_t)sizeof *m->delay);
     m->turn = m->path->ambisonic ? gc_calloc(moments * m->channels, sizeof *m->turn) : NULL;
     m->input = gc_calloc(m->channels, m->width * (int64_t)sizeof *m->input);
     m->scratch = gc_calloc(gc_pool_threads(m->pool), scratch_floats(m) * (int64_t)sizeof *m->scratch);
     m->sums = gc_calloc(m->hops * m->groups * receivers, m->floats * (int64_t)sizeof *m->sums);
-    m->output = gc_calloc(receivers, (chunk + m->taps) * (int64_t)sizeof *m->output);
-    const bool ok = m->spectrum && m->energy && m->blend && m->delay && m->input && m->scratch && m->sums && m->output;
+    const bool ok = m->spectrum && m->energy && m->input && m->scratch && m->sums;
     return ok && (m->turn || !m->path->ambisonic) ? GPUCONV_OK : gc_fail_memory(error, "the moving sources");
 }
 
@@ -104,6 +110,12 @@ static void place(gpuconv_motion *m, int64_t moment, int channel, double time, c
         (void)gc_sofa_delay(m->set, b, r, &delay[r], NULL); /* the onsets are known */
         delay[r] = fmin(fmax(delay[r] + distance - (double)m->base, 0), (double)m->span);
     }
+    gc_motion_blend *mixture = m->mixture ? &m->mixture[moment * m->channels + channel] : NULL;
+    for (int k = 0; k < 3 && mixture; k++) {
+        mixture->response[k] = b->measurement[k];
+        mixture->weight[k] = (float)b->weight[k];
+        mixture->gain = (float)b->gain;
+    }
 }
 
 /* Finds the places of a group at a moment: pool task `moment x groups + group`. The first moment of a chunk is the last
@@ -128,19 +140,27 @@ static void find_group(void *context, int64_t index, int worker) {
         place(m, moment, (int)c, time, &head);
 }
 
-gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_error *error) {
+gpuconv_status gc_motion_align(const gpuconv_motion *m, int response, float *taps, gpuconv_error *error) {
     const gc_blend alone = {.measurement = {response, response, response}, .weight = {1, 0, 0}, .gain = 1};
+    float *work = gc_alloc(m->taps, sizeof *work);
+    gpuconv_status status = work ? GPUCONV_OK : gc_fail_memory(error, "the moving sources");
+    for (int r = 0; r < m->receivers && !status; r++)
+        status = gc_sofa_align(m->set, &alone, r, (double)(m->onset + GC_HALF_SINC),
+                               (gc_span){taps + r * m->taps, work, m->taps}, error);
+    free(work);
+    return status;
+}
+
+gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_error *error) {
     if (m->spectrum[response])
         return GPUCONV_OK;
     float *made = gc_calloc(m->receivers, m->floats * (int64_t)sizeof *made);
-    float *taps = gc_alloc(2 * m->taps, sizeof *taps);
-    gpuconv_status status = made && taps ? GPUCONV_OK : gc_fail_memory(error, "the moving sources");
+    float *taps = gc_calloc(m->receivers, m->taps * (int64_t)sizeof *taps);
+    gpuconv_status status =
+        made && taps ? gc_motion_align(m, response, taps, error) : gc_fail_memory(error, "the moving sources");
     for (int r = 0; r < m->receivers && !status; r++) {
         const float *const from[3] = {made + r * m->floats, made + r * m->floats, made + r * m->floats};
-        const float weight[3] = {1, 0, 0}, *row = taps;
-        memset(taps, 0, (size_t)m->taps * sizeof *taps);
-        status = gc_sofa_align(m->set, &alone, r, (double)(m->onset + GC_HALF_SINC),
-                               (gc_span){taps, taps + m->taps, m->taps}, error);
+        const float weight[3] = {1, 0, 0}, *row = taps + r * m->taps;
         gc_fft_forward_rows(m->fft, &row, m->taps, (float)(2 / (double)m->points), made + r * m->floats);
         m->energy[(int64_t)response * m->receivers + r] =
             m->simd->motion->blend(from, weight, m->floats, made + r * m->floats);
@@ -262,31 +282,46 @@ static void finish_hop(void *context, int64_t index, int worker) {
     memcpy(sum, frames, (size_t)(m->hop + m->taps - 1) * sizeof *sum);
 }
 
-gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error) {
-    const int64_t moments = m->hops + 1, length = m->hop + m->taps - 1, wide = gc_motion_chunk(m) + m->taps;
-    gc_pool_run(m->pool, find_group, m, moments * m->groups);
-    gpuconv_status status = gc_cancelled() ? gc_fail_cancelled(error, "the path") : GPUCONV_OK;
-    for (int64_t i = 0; i < moments * m->channels && !status && !m->path->ambisonic; i++)
-        for (int k = 0; k < 3 && !status; k++)
-            status = gc_motion_make_spectra(m, m->blend[i].measurement[k], error);
-    if (status)
-        return status;
+/* Renders all hops on the CPU: the frames are in the sums of their first groups. Returns MEMORY, CANCELLED. */
+static gpuconv_status render_hops(gpuconv_motion *m, gpuconv_error *error) {
+    for (int64_t i = 0; i < (m->hops + 1) * m->channels && !m->path->ambisonic; i++)
+        for (int k = 0; k < 3; k++) {
+            gpuconv_status status = gc_motion_make_spectra(m, m->blend[i].measurement[k], error);
+            if (status)
+                return status;
+        }
     gc_pool_run(m->pool, render_group, m, m->hops * m->groups);
     gc_pool_run(m->pool, finish_hop, m, m->hops * m->receivers);
-    if (gc_cancelled())
-        return gc_fail_cancelled(error, "the path");
+    return gc_cancelled() ? gc_fail_cancelled(error, "the path") : GPUCONV_OK;
+}
+
+/* Moves the last moment of a chunk to the first one of the next. */
+static void keep_moment(void *moments, int64_t hops, int64_t bytes) {
+    if (moments)
+        memcpy(moments, (char *)moments + hops * bytes, (size_t)bytes);
+}
+
+gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error) {
+    const int64_t length = m->hop + m->taps - 1, wide = gc_motion_chunk(m) + m->taps, channels = m->channels;
+    const int64_t pitch = m->backend ? m->points : m->floats, groups = m->backend ? 1 : m->groups;
+    const gc_motion_work work = {m->hops, m->input, m->mixture, m->delay};
+    const float *frames = m->sums;
+    gc_pool_run(m->pool, find_group, m, (m->hops + 1) * m->groups);
+    gpuconv_status status = gc_cancelled() ? gc_fail_cancelled(error, "the path") : GPUCONV_OK;
+    if (!status)
+        status = m->backend ? m->backend->render(m->gpu, &work, &frames, error) : render_hops(m, error);
+    if (status)
+        return status;
     for (int64_t h = 0; h < m->hops; h++)
         for (int64_t r = 0; r < m->receivers; r++) {
-            const float *from = m->sums + (h * m->groups * m->receivers + r) * m->floats;
+            const float *from = frames + (h * groups * m->receivers + r) * pitch;
             float *to = m->output + r * wide + h * m->hop;
             for (int64_t i = 0; i < length; i++)
                 to[i] += from[i];
         }
-    memcpy(m->blend, m->blend + m->hops * m->channels, (size_t)m->channels * sizeof *m->blend);
-    memcpy(m->delay, m->delay + m->hops * m->channels * m->receivers,
-           (size_t)m->channels * (size_t)m->receivers * sizeof *m->delay);
-    if (m->turn)
-        memcpy(m->turn, m->turn + m->hops * m->channels * m->channels,
-               (size_t)m->channels * (size_t)m->channels * sizeof *m->turn);
+    keep_moment(m->blend, m->hops, channels * (int64_t)sizeof *m->blend);
+    keep_moment(m->mixture, m->hops, channels * (int64_t)sizeof *m->mixture);
+    keep_moment(m->delay, m->hops, channels * m->receivers * (int64_t)sizeof *m->delay);
+    keep_moment(m->turn, m->hops, channels * channels * (int64_t)sizeof *m->turn);
     return GPUCONV_OK;
 }

@@ -23,9 +23,9 @@ static bool is_row(int width, double seconds, const double *direction) {
 }
 
 /* Makes a path without rows. Returns ARGUMENT, MEMORY. */
-static gpuconv_status blank(int channels, gpuconv_path **path, gpuconv_error *error) {
-    if (channels < 1 || channels > GC_MAX_CHANNELS)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a path has 1 to %d channels, not %d", GC_MAX_CHANNELS, channels);
+static gpuconv_status blank(int channels, int most, gpuconv_path **path, gpuconv_error *error) {
+    if (channels < 1 || channels > most)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a path has 1 to %d channels, not %d", most, channels);
     gpuconv_path *p = gc_calloc(1, sizeof *p);
     if (!p)
         return gc_fail_memory(error, "the path");
@@ -49,7 +49,7 @@ gpuconv_status gpuconv_path_new(const double *seconds, const double *directions,
     gpuconv_path *p = NULL;
     if (!gc_begin(path, seconds, __func__, error) || !directions)
         return gc_fail_null(error, __func__);
-    gpuconv_status status = blank(channels, &p, error);
+    gpuconv_status status = blank(channels, GC_MAX_SOURCES, &p, error);
     if (!status && count < 1)
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a path has 1 row or more, not %lld", (long long)count);
     for (int64_t i = 0; i < count && !status; i++) {
@@ -115,7 +115,7 @@ gpuconv_status gpuconv_path_load(const char *name, int channels, gpuconv_path **
     gpuconv_path *p = NULL;
     if (!gc_begin(path, name, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    gpuconv_status status = blank(channels, &p, error);
+    gpuconv_status status = blank(channels, GC_MAX_CHANNELS, &p, error);
     return finish(status ? status : gc_track_read(&p->track, &form, name, error), p, path);
 }
 
@@ -129,7 +129,7 @@ gpuconv_status gpuconv_path_new_still(const char *place, int channels, gpuconv_p
     gpuconv_path *p = NULL;
     if (!gc_begin(path, place, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    gpuconv_status status = blank(channels, &p, error);
+    gpuconv_status status = blank(channels, GC_MAX_CHANNELS, &p, error);
     gc_directions *d = gc_calloc(1, sizeof *d);
     double row[3 * GC_MAX_CHANNELS] = {0};
     if (!status && !d)

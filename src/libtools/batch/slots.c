@@ -124,8 +124,7 @@ static bool place_response(const gc_worker *w, gc_slot *slot, const gc_part *p, 
     if (item->planes)
         return true;
     if (p->response_is_new && slot->in_used + bytes <= FILE_BYTES) {
-        memcpy((char *)w->backend->in(slot->device) + slot->in_used, ir->taps,
-               (size_t)(ir->planes * ir->frames) * sizeof(float));
+        memcpy(slot->device->in + slot->in_used, ir->taps, (size_t)(ir->planes * ir->frames) * sizeof(float));
         slot->in_used += bytes;
         return true;
     }
@@ -151,7 +150,7 @@ static bool measure_power(gc_part *p, const void *raw) {
 
 /* Reads the input of a part into the slot. */
 static gpuconv_status load_input(const gc_slots *s, gc_slot *slot, const gc_task *t, gc_part *p, gpuconv_error *error) {
-    char *in = (char *)s->w->backend->in(slot->device) + slot->in_used;
+    char *in = slot->device->in + slot->in_used;
     int64_t got;
     gpuconv_status status = gc_reader_read(p->reader, in, p->frames, &got, error);
     if (status)
@@ -206,7 +205,7 @@ static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
 static gpuconv_status store_as_is(gc_slots *s, const gc_slot *slot, gc_task *t, int64_t *clipped,
                                   gpuconv_error *error) {
     const gc_part *p = &t->part[0];
-    const char *out = (const char *)s->w->backend->out(slot->device) + p->out.at;
+    const char *out = slot->device->out + p->out.at;
     gc_writer *writer = NULL;
     t->written = total_frames(p);
     gpuconv_status status = gc_task_open_output(s->w, t, t->path, p->response->ir->outputs, t->written, &writer, error);
@@ -221,7 +220,7 @@ static gpuconv_status store_as_is(gc_slots *s, const gc_slot *slot, gc_task *t, 
 
 /* Writes the output of one task of a slot and commits it. */
 static gpuconv_status store(gc_slots *s, const gc_slot *slot, gc_task *t, int64_t *clipped, gpuconv_error *error) {
-    char *out = (char *)s->w->backend->out(slot->device); /* only read */
+    char *out = slot->device->out; /* only read */
     if (t->stored)
         return store_as_is(s, slot, t, clipped, error);
     const int channels = t->part[0].response->ir->outputs;
@@ -243,7 +242,7 @@ static gpuconv_status store(gc_slots *s, const gc_slot *slot, gc_task *t, int64_
 /* Waits for the slot's convolutions, if they are in flight, then stores, reports and closes its tasks and empties the
  * slot. An error of the device (`err`, or that of waiting) is reported for every task and returned. */
 static gpuconv_status finish_slot(gc_slots *s, gc_slot *slot, gpuconv_status err, gpuconv_error *error) {
-    if (slot->in_flight && !err)
+    if (slot->in_flight && !err && s->w->backend->finish)
         err = s->w->backend->finish(slot->device, slot->item, slot->items, error);
     for (int i = 0; i < slot->tasks; i++) {
         gpuconv_error why = *error;
