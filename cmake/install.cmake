@@ -4,13 +4,10 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS gpuconv_shared EXPORT gpuconv_shared
         LIBRARY COMPONENT library NAMELINK_COMPONENT development)
-set(static gpuconv_core)
+install(TARGETS gpuconv_core EXPORT gpuconv_static COMPONENT development)
 if(GPUCONV_WITH_CUDA)
-    list(APPEND static gpuconv_kernels)
-    target_link_libraries(gpuconv_core PRIVATE $<INSTALL_INTERFACE:stdc++>) # of what nvcc makes
-    set(GPUCONV_PC_CUDA " -lgpuconv_kernels -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -lstdc++")
+    install(TARGETS gpuconv_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/gpuconv COMPONENT cuda)
 endif()
-install(TARGETS ${static} EXPORT gpuconv_static COMPONENT development)
 install(FILES include/gpuconv.h include/gpuconv_arrays.h TYPE INCLUDE COMPONENT development)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpuconv)

@@ -36,6 +36,10 @@ add_package(library ${library} "convolution of audio with impulse responses, sha
     "The shared library, for programs that are linked with it." libs)
 add_package(development libgpuconv-dev "convolution of audio with impulse responses, development files"
     "The header, the static library, the CMake package, the pkg-config\nfile and examples." libdevel)
+if(TARGET gpuconv_cuda)
+    add_package(cuda gpuconv-cuda "gpuconv on NVIDIA GPUs"
+        "The module that libgpuconv loads to convolve on GPUs from Turing on.\nIt needs NVIDIA's driver and nothing else." libs)
+endif()
 add_package(lab gpulab "kernels of CUDA courses, explained and measured"
     "The command gpulab, the sources of its kernels, and a record of an\nNVIDIA H200." education)
 if(TARGET gpuconv_lv2)

@@ -73,7 +73,7 @@ allow src/lv2 gpuconv/play/follow.h
 allow src/lv2/window lv2/ports.h $L/core/number.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
 # it restores responses that were pickled.
-allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h \
+allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/engine/backend.h \
     "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 shared=$(find kernels/engine -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cuh')

@@ -168,7 +168,7 @@ def adapter(kind: str) -> Any:
     if found is None:
         if not _core.has_cuda:
             raise RuntimeError(
-                "this build of gpuconv has no CUDA; build it where nvcc is found, or move the arrays to the host"
+                "gpuconv has no CUDA backend: install gpuconv-cuda, build gpuconv where nvcc is found, or move the arrays to the host"
             )
         found = adapters[kind] = {"torch": _Torch, "cupy": _CuPy}[kind]()
     return found

@@ -1,6 +1,7 @@
 // Convolution of arrays: gpuconv_arrays.h. Arrays in host memory come as arrays of NumPy, and calls release the GIL.
 // Arrays on a GPU come as layouts, pointers and streams, integers from the caller's library; these calls only queue
 // work, so that they keep the GIL.
+#include "batch_job.h"
 #include "calls.h"
 
 #include <cstring>
@@ -379,11 +380,7 @@ void reset(streamer &self, uintptr_t stream) {
 } // namespace
 
 void bind_arrays(nb::module_ &m) {
-#ifdef GPUCONV_WITH_CUDA
-    m.attr("has_cuda") = true;
-#else
-    m.attr("has_cuda") = false;
-#endif
+    m.attr("has_cuda") = gcpy_has_cuda();
     m.def(
         "compute", &compute, nb::arg("operation"), nb::arg("first"), nb::arg("second"), nb::arg("made"),
         nb::arg("group"), nb::arg("offset"), nb::arg("threads"), nb::arg("hop") = 0, nb::arg("linear") = false,

@@ -2,6 +2,7 @@
 #include "batch_job.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/engine/backend.h"
 #include "libtools/batch/batch.h"
 #include "libtools/batch/row.h"
 
@@ -96,4 +97,8 @@ gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuc
     *counts = counts_of(&last);
     gc_manifest_free(&manifest);
     return status;
+}
+
+bool gcpy_has_cuda(void) {
+    return gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
 }

@@ -43,6 +43,9 @@ typedef struct gcpy_batch {
  * if the manifest is a list of another program. Fails as gc_batch_run, and with ARGUMENT (a text). */
 gpuconv_status gcpy_batch_run(const gcpy_batch *batch, gcpy_counts *counts, gpuconv_error *error);
 
+/* Returns whether there is a CUDA backend, which this loads. */
+bool gcpy_has_cuda(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -53,6 +53,17 @@ quietly ./statically || fail "by pkg-config --static: $(cat "$work/log/err")"
 # The command, moved, with what came beside it.
 make_audio noise in.wav wav-16 1 48000 1000 0.1
 quietly "$prefix/bin/gpuconv" -b cpu in.wav "$prefix/share/gpuconv/impulses/cabinet.flac" out.wav || fail "moved: $(cat "$work/log/err")"
+# The module of the CUDA backend, in a build with CUDA, exports one name; without it the command is the same.
+module=$(dirname "$library")/gpuconv/libgpuconv-cuda.so
+if [ -e "$module" ]; then
+    [ "$(nm -D --defined-only "$module" | awk '{ print $NF }')" = gpuconv_cuda_module ] || fail "the module exports: $(nm -D --defined-only "$module")"
+    quietly "$prefix/bin/gpuconv" -b cuda in.wav in.wav out3.wav
+    grep -q 'no CUDA backend' "$work/log/err" && fail "the command does not find its module: $(cat "$work/log/err")"
+    mv "$module" "$module.away"
+fi
+quietly "$prefix/bin/gpuconv" -b cuda in.wav in.wav out3.wav && fail "there is a GPU without the module"
+grep -q 'no CUDA backend.*libgpuconv-cuda' "$work/log/err" || fail "the missing module is not named: $(cat "$work/log/err")"
+[ ! -e "$module.away" ] || mv "$module.away" "$module"
 for page in gpuconv gpuconv-batch gpuconv-play gpuconv-ir-info; do
     [ -s "$prefix/share/man/man1/$page.1" ] || fail "no manual page $page"
 done

@@ -403,7 +403,7 @@ static void defaults_are_as_documented(void **state) {
 }
 
 #ifndef GPUCONV_WITH_CUDA
-static void without_cuda_the_backend_is_refused_and_auto_has_no_note(void **state) {
+static void without_cuda_the_backend_is_refused_and_auto_gives_the_reason_without_a_note(void **state) {
     (void)state;
     gpuconv_ir *ir = response(1, 1, 100000);
     gpuconv_config config = gpuconv_config_default();
@@ -418,6 +418,7 @@ static void without_cuda_the_backend_is_refused_and_auto_has_no_note(void **stat
     assert_int_equal(gpuconv_plan_new(ir, &config, &plan, &error), GPUCONV_OK);
     assert_int_equal(gpuconv_plan_backend(plan), GPUCONV_BACKEND_CPU);
     assert_string_equal(gpuconv_plan_note(plan), ""); /* the CPU is no fallback in this build */
+    assert_non_null(strstr(gpuconv_plan_reason(plan), "no CUDA backend"));
     gpuconv_plan_free(plan);
     config.frames = 100; /* so short that no GPU would be probed: nothing to note */
     assert_int_equal(gpuconv_plan_new(ir, &config, &plan, &error), GPUCONV_OK);
@@ -443,7 +444,7 @@ int main(void) {
         cmocka_unit_test(only_a_stream_of_unknown_length_has_a_short_latency_by_default),
         cmocka_unit_test(a_row_in_the_array_of_a_backend_is_chosen_by_fits_and_cost_alone),
 #ifndef GPUCONV_WITH_CUDA
-        cmocka_unit_test(without_cuda_the_backend_is_refused_and_auto_has_no_note),
+        cmocka_unit_test(without_cuda_the_backend_is_refused_and_auto_gives_the_reason_without_a_note),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

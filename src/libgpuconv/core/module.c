@@ -8,26 +8,36 @@
 #include <string.h>
 #include <unistd.h>
 
-void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
-    static const char *const folders[] = {"", "../lib/gpuconv/", "../../", "../../gpuconv/"};
-    char own[4096], path[4400];
-    (void)snprintf(why, room, "%s%s is not beside the program", name, gc_os_module_suffix);
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        if (!(i < 2 ? gc_os_program_path(own, sizeof own) : gc_os_code_path(own, sizeof own)))
-            continue;
-        size_t length = strlen(own);
-        while (length > 0 && own[length - 1] != '/')
-            length--;
-        (void)snprintf(path, sizeof path, "%.*s%s%.100s%s", (int)length, own, folders[i], name, gc_os_module_suffix);
-        if (length == 0 || access(path, R_OK) != 0)
-            continue;
-        void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = module ? dlsym(module, symbol) : NULL;
-        if (found)
-            return found;
-        const char *reason = dlerror();
+/* Loads a module and returns the address of its symbol, or NULL with the reason in `why`. */
+static void *load(const char *path, const char *symbol, char *why, size_t room) {
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL), *found = module ? dlsym(module, symbol) : NULL;
+    const char *reason = found ? NULL : dlerror();
+    if (!found)
         (void)snprintf(why, room, "%.300s", reason ? reason : path);
+    return found;
+}
+
+void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
+    enum { FOLDERS = 5 };
+    static const char *const folders[FOLDERS] = {"", "gpuconv/", "../lib/gpuconv/", "../../", "../../gpuconv/"};
+    char beside[2][4096], path[4400];
+    const bool known[2] = {gc_os_library_path(beside[0], sizeof *beside),
+                           gc_os_program_path(beside[1], sizeof *beside)};
+    void *found = NULL;
+    bool tried = false;
+    for (size_t i = 0; i < 2 * FOLDERS && !found; i++) {
+        const char *end = known[i / FOLDERS] ? strrchr(beside[i / FOLDERS], '/') : NULL;
+        if (!end)
+            continue;
+        (void)snprintf(path, sizeof path, "%.*s/%s%.100s%s", (int)(end - beside[i / FOLDERS]), beside[i / FOLDERS],
+                       folders[i % FOLDERS], name, gc_os_module_suffix);
+        if (access(path, R_OK) == 0) {
+            found = load(path, symbol, why, room);
+            tried = true;
+        }
     }
-    return NULL;
+    (void)snprintf(path, sizeof path, "%.100s%s", name, gc_os_module_suffix);
+    return found || tried ? found : load(path, symbol, why, room);
 }
 
 void *gc_library_open(const char *const *names, bool global) {

@@ -75,9 +75,9 @@ bool gc_os_cache_folder(char *path, size_t room);
 /* Writes the path of this program, with / between folders. @return false if it is not known */
 bool gc_os_program_path(char *path, size_t room);
 
-/* Writes the path of the file that this code is in: the program, a shared library or a plug-in. @return false if it is
- * not known as an absolute one */
-bool gc_os_code_path(char *path, size_t room);
+/* Writes the path of the shared library, or else of the program, that this code is linked into. @return false if it is
+ * not known, or relative to a folder that was the current one */
+bool gc_os_library_path(char *path, size_t room);
 
 /* The end of the names of modules, such as ".so". */
 extern const char gc_os_module_suffix[];

@@ -24,12 +24,6 @@
 
 /* ---- Processor and processes ------------------------------------------------------------------------------------ */
 
-bool gc_os_code_path(char *path, size_t room) {
-    Dl_info info;
-    return dladdr(gc_os_module_suffix, &info) != 0 && info.dli_fname && *info.dli_fname == '/' &&
-           (size_t)snprintf(path, room, "%s", info.dli_fname) < room;
-}
-
 bool gc_os_find_program(const char *name, char *program, size_t room) {
     const char *path = getenv("PATH");
     struct stat st;
@@ -179,6 +173,12 @@ bool gc_os_cache_folder(char *path, size_t room) {
 }
 
 const char gc_os_module_suffix[] = ".so";
+
+bool gc_os_library_path(char *path, size_t room) {
+    Dl_info info;
+    return dladdr(gc_os_module_suffix, &info) && *info.dli_fname == '/' &&
+           (size_t)snprintf(path, room, "%s", info.dli_fname) < room;
+}
 
 /* ---- Pipes, terminals and signals -------------------------------------------------------------------------------- */
 

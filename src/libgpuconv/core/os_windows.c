@@ -199,21 +199,27 @@ bool gc_os_cache_folder(char *path, size_t room) {
     return read_variable(L"XDG_CACHE_HOME", path, room) || read_variable(L"LOCALAPPDATA", path, room);
 }
 
-bool gc_os_program_path(char *path, size_t room) {
+static bool write_module_path(HMODULE module, char *path, size_t room) {
     wchar_t wide[GC_WINDOWS_PATH];
-    const DWORD length = GetModuleFileNameW(NULL, wide, GC_WINDOWS_PATH);
+    const DWORD length = GetModuleFileNameW(module, wide, GC_WINDOWS_PATH);
     if (length == 0 || length == GC_WINDOWS_PATH || !gc_windows_text(wide, path, room))
         return false;
     gc_windows_forward_slashes(path);
     return true;
 }
 
-bool gc_os_code_path(char *path, size_t room) { /* there is no plug-in */
-    (void)path, (void)room;
-    return false;
+const char gc_os_module_suffix[] = ".dll";
+
+bool gc_os_program_path(char *path, size_t room) {
+    return write_module_path(NULL, path, room);
 }
 
-const char gc_os_module_suffix[] = ".dll";
+bool gc_os_library_path(char *path, size_t room) {
+    HMODULE module;
+    return GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
+                              (LPCWSTR)gc_os_module_suffix, &module) &&
+           write_module_path(module, path, room);
+}
 
 /* ---- Pipes, terminals and signals -------------------------------------------------------------------------------- */
 

@@ -39,16 +39,28 @@ typedef struct gc_backend {
     const gc_measure_backend *measure;
 } gc_backend;
 
-/* Use gc_backend_find: a build may lack CUDA. */
+/* Use gc_backend_find: the CUDA backend is in a module. */
 extern const gc_backend gc_backend_cpu, gc_backend_cuda;
 
-/* Returns the CPU or the CUDA backend; NULL if the build does not include it. */
+/* What the module of the CUDA backend exports, by the name GC_CUDA_MODULE. The module has copies of the functions of
+ * this library that it needs, and none of the library's state: a module of another version is refused. */
+typedef struct gc_cuda_module {
+    const char *version;
+    const gc_backend *backend;
+} gc_cuda_module;
+#define GC_CUDA_MODULE "gpuconv_cuda_module"
+
+/* Returns the CUDA backend. The first call loads the module libgpuconv-cuda, unless the program is linked with the
+ * backend. @return NULL, and the reason in *why, if there is none */
+const gc_backend *gc_cuda_backend(const char **why);
+
+/* Returns the CPU or the CUDA backend; NULL if there is no module. */
 const gc_backend *gc_backend_find(gpuconv_backend id);
 
-/* Returns the name of an algorithm that some backend has, else NULL. */
+/* Returns the name of an algorithm, else NULL. The CPU has all of them. */
 const char *gc_algorithm_name(gpuconv_algorithm id);
 
-/* Returns `status` with the message that this build has no CUDA backend. */
+/* Returns `status` with the message why there is no CUDA backend. */
 gpuconv_status gc_backend_fail_missing(gpuconv_status status, gpuconv_error *error);
 
 #endif

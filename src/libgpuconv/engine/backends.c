@@ -1,29 +1,21 @@
-/* The registry of backends: the one place that knows which ones are built. */
+/* The registry of backends. */
 #include "backend.h"
 #include "libgpuconv/core/error.h"
 
-static const gc_backend *const backends[] = {&gc_backend_cpu,
-#ifdef GPUCONV_WITH_CUDA
-                                             &gc_backend_cuda,
-#endif
-                                             NULL};
-
 const gc_backend *gc_backend_find(gpuconv_backend id) {
-    const gc_backend *const *b = backends;
-    while (*b && (*b)->id != id)
-        b++;
-    return *b;
+    const char *why;
+    return id == GPUCONV_BACKEND_CPU ? &gc_backend_cpu : id == GPUCONV_BACKEND_CUDA ? gc_cuda_backend(&why) : NULL;
 }
 
 const char *gc_algorithm_name(gpuconv_algorithm id) {
-    for (const gc_backend *const *b = backends; *b; b++)
-        for (const gc_algorithm *const *row = (*b)->algorithms; *row; row++)
-            if ((*row)->id == id)
-                return (*row)->name;
-    return NULL;
+    const gc_algorithm *const *row = gc_backend_cpu.algorithms;
+    while (*row && (*row)->id != id)
+        row++;
+    return *row ? (*row)->name : NULL;
 }
 
 gpuconv_status gc_backend_fail_missing(gpuconv_status status, gpuconv_error *error) {
-    return gc_fail(error, status,
-                   "this build has no CUDA backend; build with NVIDIA's toolkit (docs/install.md), or use the CPU");
+    const char *why = "";
+    (void)gc_cuda_backend(&why);
+    return gc_fail(error, status, "no CUDA backend (docs/install.md): %s", why);
 }

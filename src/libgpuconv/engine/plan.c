@@ -110,7 +110,7 @@ gpuconv_status gc_plan_choose(gpuconv_plan *plan, const gc_backend *backend, con
     return status;
 }
 
-/* Makes the plan for one backend. backend: NULL if this build has none. start: starts the device and plans with the
+/* Makes the plan for one backend. backend: NULL if there is none. start: starts the device and plans with the
  * memory that is free. */
 static gpuconv_status plan_backend(const gc_backend *backend, const gc_problem *problem, const gpuconv_config *config,
                                    bool start, gpuconv_plan **plan, gpuconv_error *error) {
@@ -136,8 +136,7 @@ static gpuconv_status plan_backend(const gc_backend *backend, const gc_problem *
 
 /* Replaces the CPU's plan by a GPU's if the GPU is faster, its initialisation included. Starts the GPU only if it is
  * faster with all of its memory; less of it may be free. */
-static void prefer_gpu(const gc_backend *gpu, const gc_problem *problem, const gpuconv_config *config,
-                       gpuconv_plan **plan) {
+static void prefer_gpu(const gc_problem *problem, const gpuconv_config *config, gpuconv_plan **plan) {
     gpuconv_plan *cpu = *plan, *whole = NULL, *cuda = NULL;
     gpuconv_error reason = {0};
     size_t used = strlen(cpu->reason);
@@ -148,6 +147,7 @@ static void prefer_gpu(const gc_backend *gpu, const gc_problem *problem, const g
         snprintf(cpu->reason + used, sizeof cpu->reason - used, "; the job is shorter than the start-up of a GPU");
         return;
     }
+    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     gpuconv_status status = plan_backend(gpu, problem, config, false, &whole, &reason);
     double seconds = status ? HUGE_VAL : whole->choice.predicted + start;
     gpuconv_plan_free(whole);
@@ -155,7 +155,9 @@ static void prefer_gpu(const gc_backend *gpu, const gc_problem *problem, const g
         status = plan_backend(gpu, problem, config, true, &cuda, &reason);
         seconds = status ? HUGE_VAL : cuda->choice.predicted + start;
     }
-    if (status) {
+    if (!gpu) { /* the CPU is no fallback then: no note */
+        snprintf(cpu->reason + used, sizeof cpu->reason - used, "; %.200s", reason.message);
+    } else if (status) {
         snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
     } else if (seconds < cpu->choice.predicted) {
         *plan = cuda;
@@ -170,14 +172,10 @@ static void prefer_gpu(const gc_backend *gpu, const gc_problem *problem, const g
 /* Plans for the backend that the configuration names, or for the faster one. */
 static gpuconv_status choose_backend(const gc_problem *problem, const gpuconv_config *config, gpuconv_plan **plan,
                                      gpuconv_error *error) {
-    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
-    if (config->backend == GPUCONV_BACKEND_CUDA)
-        return plan_backend(gpu, problem, config, true, plan, error);
-    const gpuconv_status status =
-        plan_backend(gc_backend_find(GPUCONV_BACKEND_CPU), problem, config, true, plan, error);
-    /* In a build without CUDA, running on the CPU is no fallback: the plan gets no note. */
-    if (!status && config->backend == GPUCONV_BACKEND_AUTO && gpu)
-        prefer_gpu(gpu, problem, config, plan);
+    const gpuconv_backend first = config->backend == GPUCONV_BACKEND_CUDA ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU;
+    const gpuconv_status status = plan_backend(gc_backend_find(first), problem, config, true, plan, error);
+    if (!status && config->backend == GPUCONV_BACKEND_AUTO)
+        prefer_gpu(problem, config, plan);
     return status;
 }
 

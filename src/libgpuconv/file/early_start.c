@@ -10,7 +10,9 @@ static const int64_t many_samples = INT64_C(1) << 27;
 static void *start_gpu(void *argument) {
     const gc_early_start *s = argument;
     gpuconv_error ignored = {0}; /* the thread that convolves finds it again */
-    (void)gc_backend_find(GPUCONV_BACKEND_CUDA)->start(&s->config, &ignored);
+    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    if (gpu)
+        (void)gpu->start(&s->config, &ignored);
     return NULL;
 }
 
@@ -18,7 +20,7 @@ void gc_early_start_begin(gc_early_start *s, const gpuconv_config *config, int64
     const bool wanted =
         config->backend == GPUCONV_BACKEND_CUDA || (config->backend == GPUCONV_BACKEND_AUTO && samples >= many_samples);
     s->config = *config;
-    s->started = wanted && gc_backend_find(GPUCONV_BACKEND_CUDA) && pthread_create(&s->thread, NULL, start_gpu, s) == 0;
+    s->started = wanted && pthread_create(&s->thread, NULL, start_gpu, s) == 0;
 }
 
 void gc_early_start_wait(gc_early_start *s) {

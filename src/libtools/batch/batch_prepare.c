@@ -25,7 +25,13 @@ static const int64_t entries_per_gpu = 1280;
  * no device can be used. */
 static gpuconv_status select_devices(gc_batch_state *s, int64_t count_max, gpuconv_error *why, gpuconv_error *error) {
     const gc_batch *b = s->batch;
-    const gc_batch_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA)->batch;
+    const gc_backend *backend = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    if (!backend) {
+        if (b->backend == GPUCONV_BACKEND_CUDA)
+            (void)gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, why);
+        return GPUCONV_OK;
+    }
+    const gc_batch_backend *gpu = backend->batch;
     int found = gpu->devices(why), count = found == 0 ? 0 : b->device ? b->devices : (int)gc_min(found, count_max);
     count = (int)gc_min(count, GC_BATCH_DEVICES);
     for (int i = 0; i < count; i++) {
@@ -50,12 +56,9 @@ static gpuconv_status choose_devices(gc_batch_state *s, gpuconv_error *error) {
     s->backend = gc_backend_find(GPUCONV_BACKEND_CPU)->batch;
     s->workers = b->workers > 0 ? b->workers : gc_processor_count();
     const int64_t gpus_worthwhile = b->manifest->entries / (entries_per_gpu * s->workers);
-    const bool built = gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
-    if (b->backend == GPUCONV_BACKEND_CUDA && !built)
-        (void)gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, &why);
-    else if (b->backend == GPUCONV_BACKEND_CUDA)
+    if (b->backend == GPUCONV_BACKEND_CUDA)
         status = select_devices(s, GC_BATCH_DEVICES, &why, error);
-    else if (b->backend == GPUCONV_BACKEND_AUTO && built && gpus_worthwhile > 0)
+    else if (b->backend == GPUCONV_BACKEND_AUTO && gpus_worthwhile > 0)
         status = select_devices(s, gpus_worthwhile, &why, error);
     if (status)
         return status;

@@ -1,0 +1,26 @@
+/* Loads the CUDA backend, so that a program without a GPU is the same program. */
+#include "backend.h"
+#include "libgpuconv/core/module.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const gc_backend *backend;
+static char reason[500];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void load_once(void) {
+    const gc_cuda_module *module = gc_module_load("libgpuconv-cuda", GC_CUDA_MODULE, reason, sizeof reason);
+    if (module && strcmp(module->version, GPUCONV_VERSION) == 0)
+        backend = module->backend;
+    else if (module)
+        (void)snprintf(reason, sizeof reason, "libgpuconv-cuda has version %.40s, and the library %s; install the same",
+                       module->version, GPUCONV_VERSION);
+}
+
+const gc_backend *gc_cuda_backend(const char **why) {
+    pthread_once(&once, load_once);
+    *why = reason;
+    return backend;
+}
