@@ -169,6 +169,20 @@ float host_peak(host *h, int blocks) {
     return most;
 }
 
+float host_roughness(host *h, int blocks) {
+    float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
+    for (int k = 0; k < blocks; k++) {
+        host_play(h, NULL);
+        host_deliver_reply(h);
+        for (int i = 0; i < BLOCK; i++) {
+            worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
+            a = b;
+            b = h->out[0][i];
+        }
+    }
+    return worst;
+}
+
 char host_stored_path[2][1024];
 
 LV2_State_Status host_store(LV2_State_Handle handle, uint32_t key, const void *value, size_t size, uint32_t type,

@@ -66,6 +66,10 @@ void host_deliver_reply(host *h);
 /* Returns the output's peak over some blocks. */
 float host_peak(host *h, int blocks);
 
+/* Plays blocks, delivers replies, and returns the largest second difference of the left output, which a click raises;
+ * that of host_play's sine is 0.0004 times its level. */
+float host_roughness(host *h, int blocks);
+
 /* Writes a response that is an impulse of the given level. @return its path */
 const char *write_response(const char *name, int rate, float level);
 

@@ -30,22 +30,6 @@ static const char *write_taps(const char *name, int channels, int taps, int stri
     return path;
 }
 
-/* Plays blocks and returns the largest second difference of the left output, which a click raises; the sine's own is
- * 0.0004. */
-static float roughness(host *h, int blocks) {
-    float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
-    for (int k = 0; k < blocks; k++) {
-        host_play(h, NULL);
-        host_deliver_reply(h);
-        for (int i = 0; i < BLOCK; i++) {
-            worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
-            a = b;
-            b = h->out[0][i];
-        }
-    }
-    return worst;
-}
-
 /* Loads a response and plays until only it sounds. */
 static void settle(host *h, const char *path) {
     host_play(h, path);
@@ -59,15 +43,15 @@ static void bypass_gives_the_input_without_a_click(void **state) {
     host *h = begin("urn:gpuconv:stereo");
     settle(h, write_taps("bypass.wav", 1, 1, 1, (float[]){0.25f}));
     CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "the response does not sound");
-    (void)roughness(h, 1);
+    (void)host_roughness(h, 1);
     h->number[ENABLED] = 0;
-    float off = roughness(h, 100);
+    float off = host_roughness(h, 100);
     CHECK(off < 0.002f, "bypassing clicks: %g", (double)off);
     host_play(h, NULL);
     assert_memory_equal(h->out[0], h->in[0], sizeof h->out[0]);
     assert_memory_equal(h->out[1], h->in[1], sizeof h->out[1]);
     h->number[ENABLED] = 1;
-    float on = roughness(h, 100);
+    float on = host_roughness(h, 100);
     CHECK(on < 0.002f, "enabling clicks: %g", (double)on);
     CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "the response does not sound again");
     end(h);
@@ -83,7 +67,7 @@ static void follow(host *h, const char *what, float wanted, float tolerance) {
     float peak = NAN;
     for (int round = 0; round < 10000 && !(fabsf(peak - wanted) < tolerance); round++) {
         const struct timespec moment = {0, 1000000};
-        float worst = roughness(h, 100);
+        float worst = host_roughness(h, 100);
         CHECK(worst < 0.004f, "%s: an edit clicks: %g", what, (double)worst);
         peak = host_peak(h, 20);
         nanosleep(&moment, NULL);
@@ -165,9 +149,9 @@ static void the_sound_crosses_to_a_second_response(void **state) {
                                    0.166f}; /* the sum of cosine and sine parts, in phase opposition */
     for (int k = 0; k < COUNT(places); k++) {
         h->number[CROSSFADE] = places[k];
-        float worst = roughness(h, 60);
+        float worst = host_roughness(h, 60);
         CHECK(worst < 0.001f, "crossing to %g clicks: %g", (double)places[k], (double)worst);
-        (void)roughness(h, 200);
+        (void)host_roughness(h, 200);
         const float peak = host_peak(h, 20);
         CHECK(fabsf(peak - sounds[k]) < 0.002f, "at %g: %g", (double)places[k], (double)peak);
     }
@@ -235,7 +219,7 @@ static void one_channel_through_true_stereo_gives_that_of_two_equal_channels(voi
         CHECK(fabsf(h->out[1][i] - 0.3125f * h->in[0][i]) < 1e-5f, "right");
     }
     h->number[ENABLED] = 0;
-    (void)roughness(h, 100);
+    (void)host_roughness(h, 100);
     assert_memory_equal(h->out[1], h->in[0], sizeof h->out[1]);
     end(h);
 }

@@ -23,21 +23,6 @@ static void end(host *h) {
     free(h);
 }
 
-/* Plays blocks and keeps the left output's largest second difference, which a click raises. */
-static float roughness(host *h, int blocks) {
-    float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
-    for (int k = 0; k < blocks; k++) {
-        host_play(h, NULL);
-        host_deliver_reply(h);
-        for (int i = 0; i < BLOCK; i++) {
-            worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
-            a = b;
-            b = h->out[0][i];
-        }
-    }
-    return worst;
-}
-
 /* Renders the sine of host_play for sources in place. @return frames of the left ear */
 static guarded render(const double *directions, int64_t frames, float scale) {
     gpuconv_sofa *set;
@@ -99,30 +84,30 @@ static void moving_controls_and_another_set_do_not_click(void **state) {
     (void)state;
     host *h = begin("urn:gpuconv:space-stereo");
     h->number[SPREAD] = 60;
-    (void)roughness(h, 100);
-    float still = roughness(h, 200);
+    (void)host_roughness(h, 100);
+    float still = host_roughness(h, 200);
     CHECK(still > 1e-5f, "silence");
     for (int k = 0; k < 40; k++) { /* jumps, over the back as well */
         h->number[AZIMUTH] = (float)(170 - 97 * k % 340);
         h->number[ELEVATION] = (float)(k * 37 % 120 - 60);
         h->number[SPREAD] = (float)(k * 53 % 180);
-        float worst = roughness(h, 1 + k);
+        float worst = host_roughness(h, 1 + k);
         CHECK(worst < 6 * still, "jump %d clicks: %g, still %g", k, (double)worst, (double)still);
     }
     h->number[AZIMUTH] = 0;
-    (void)roughness(h, 400);
+    (void)host_roughness(h, 400);
     host_play(h, TESTS_SOURCE "/tests/sofa/order2.sofa");
     host_deliver_reply(h);
-    float worst = roughness(h, 200);
+    float worst = host_roughness(h, 200);
     assert_string_equal(h->error, "");
     assert_string_equal(h->announced[0], TESTS_SOURCE "/tests/sofa/order2.sofa");
-    const float other = roughness(h, 200); /* it is louder */
+    const float other = host_roughness(h, 200); /* it is louder */
     CHECK(worst < 1.2f * other, "another set clicks: %g, still %g", (double)worst, (double)other);
     for (int k = 0; k < 5; k++) { /* faster than the crossfades */
         host_play(h, HEAD_SET);
         host_deliver_reply(h);
     }
-    worst = roughness(h, 400);
+    worst = host_roughness(h, 400);
     CHECK(worst < 1.2f * other, "sets after each other click: %g", (double)worst);
     end(h);
 }
