@@ -102,6 +102,18 @@ void host_end(host *h) {
     dlclose(h->library);
 }
 
+host *host_new(const char *uri) {
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    host_begin(h, uri);
+    return h;
+}
+
+void host_delete(host *h) {
+    host_end(h);
+    free(h);
+}
+
 static void play(host *h, const char *property, const char *path) {
     LV2_Atom_Forge_Frame sequence, object;
     lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, BUFFER);

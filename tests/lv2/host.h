@@ -54,6 +54,10 @@ void host_begin(host *h, const char *uri);
 /* Frees and unloads the plug-in. */
 void host_end(host *h);
 
+/* The same for a host in memory of its own. */
+host *host_new(const char *uri);
+void host_delete(host *h);
+
 /* Processes one block of a sine. @param path a response to be set by a message; NULL: no message */
 void host_play(host *h, const char *path);
 
