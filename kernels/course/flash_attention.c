@@ -146,8 +146,8 @@ static const gc_lab_variant variants[] = {
     {.name = "online softmax, fp32",
      .changed = "one kernel with the same tiles; the scores stay on the chip",
      .limit =
-         "The same tiles without the 17.2 GB. What is saved is less than their 4.1 ms, because the softmax and its "
-         "rescaling are now done between the products. Reads of shared memory and the exponential keep both below the "
+         "The tiles are the same; the 17.2 GB of scores are neither written nor read. This saves less than their 4.1 "
+         "ms, because the softmax and its rescaling now run between the products. Reads of shared memory and the exponential keep both below the "
          "multiply-add loop. Next: faster products.",
      .where = LAB_GPU,
      .tolerance = 2e-5,

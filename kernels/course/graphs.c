@@ -117,9 +117,9 @@ static const gc_lab_variant variants[] = {
      .tolerance = 1e-4,
      .prepare = LAB_ON_GPU(gck_graphs_make),
      .limit =
-         "The host does nothing between the steps. What is left is the GPU's own time from the end of a kernel to the "
-         "start of the next one, and a kernel's way to memory and back: at least one latency of the L2 cache, about "
-         "280 cycles, because the neighbours are in other blocks. Next: do not end the kernel.",
+         "The host does nothing between the steps. Two times remain: the GPU's own from the end of a kernel to the "
+         "start of the next one, and the access to memory in each kernel, at least one latency of the L2 cache, "
+         "about 280 cycles, because the neighbours are in other blocks. Next: do not end the kernel.",
      LAB_RUNS_ON_GPU(gck_graphs_kept)},
     {.name = "one kernel, grid barrier",
      .changed =
@@ -159,10 +159,9 @@ const gc_lab_module gc_lab_graphs = {
         "network "
         "consists of thousands of kernels that take less than that and depend on each other, so that neither a larger "
         "grid nor a second stream helps: the GPU waits for the host.\n\n"
-        "A CUDA graph holds a whole sequence of launches. It is recorded once, by capturing what is queued on a "
-        "stream, "
-        "instantiated once, which checks it and prepares it for the GPU, and then launched by one call as often as "
-        "needed. "
+        "A CUDA graph is a sequence of launches. cudaStreamBeginCapture records the launches on a stream instead of "
+        "running them. cudaGraphInstantiate checks the graph and prepares it for the GPU. Then one call launches the "
+        "whole graph, as often as needed. "
         "The price is that its arguments are fixed: for others it is updated.\n\n"
         "The other way is to have no launches: one kernel does all steps. Its blocks must then wait for each other, "
         "which "

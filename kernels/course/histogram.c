@@ -129,8 +129,8 @@ static const gc_lab_variant variants[] = {
      .where = LAB_GPU,
      .limit =
          "32 KB a block, shared by 32 warps. A warp's 32 additions always take one turn, because lane l only uses "
-         "bank l; the time is the same for all data. What is left is one atomic operation of shared memory for each "
-         "byte: 2^29 bytes are 2^24 such instructions of a warp, 127 000 on each of 132 multiprocessors.",
+         "bank l, so the time is the same for all data. The limit is now one atomic operation of shared memory for "
+         "each byte: 2^29 bytes are 2^24 such instructions of a warp, 127 000 on each of 132 multiprocessors.",
      LAB_RUNS_ON_GPU(gck_histogram_lanes)},
     {.name = "CUB",
      .changed = "NVIDIA's library",

@@ -39,8 +39,7 @@ template <typename Add> __device__ void add_bytes(unsigned word, Add &add) {
         add(word >> shift & 255);
 }
 
-/* Calls add(value) for all bytes: 16 of them for each load of a thread, and those that are left at the end one by one.
- */
+/* Calls add(value) for each byte. A thread loads 16 bytes at a time, and the last n % 16 bytes one by one. */
 template <typename Add> __device__ void for_each_byte(const unsigned char *data, int64_t n, Add &add) {
     const int64_t step = (int64_t)gridDim.x * blockDim.x, first = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int64_t vectors = n / 16;

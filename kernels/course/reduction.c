@@ -97,8 +97,9 @@ static const gc_lab_variant variants[] = {
      .changed = "each block has its own sum in shared memory, which it adds once to the global one",
      .limit =
          "One global addition for each block. Within a block all 256 threads now wait for one address of shared "
-         "memory: 75 800 elements on each multiprocessor in 0.51 ms are 13 cycles each, because an addition of floats "
-         "in shared memory is a loop that reads, adds, and swaps if nobody else did. Next: do not share.",
+         "memory: 75 800 elements on each multiprocessor in 0.51 ms are 13 cycles each, because an atomic "
+         "addition of floats in shared memory is a loop: it reads, adds, and stores the sum unless another thread has "
+         "changed the value; then it starts again. Next: do not share.",
      .where = LAB_GPU,
      .tolerance = 1e-4,
      LAB_RUNS_ON_GPU(gck_reduction_shared)},

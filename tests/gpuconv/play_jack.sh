@@ -13,7 +13,7 @@ runs -q -b cpu in.wav ir.wav offline.wav
 attempt() {
     "$GPUCONV" play -q in.wav ir.wav --output system --block 256 >"$work/log/out" 2>"$work/log/err" &
     job=$!
-    until_job_has ports sh -c 'jack_lsp | grep -q "^PortAudio:out_1"'
+    until_job_has ports sh -c 'timeout 10 jack_lsp | grep -q "^PortAudio:out_1"'
     jack_rec -f server.wav -d 2 -b 32 PortAudio:out_0 PortAudio:out_1 >"$work/log/rec" 2>&1 ||
         fail "jack_rec: $(cat "$work/log/rec")"
     wait $job || fail "exit $?: $(cat "$work/log/err")"

@@ -34,7 +34,7 @@ attempt() {
     "$GPUCONV" play in.wav rooms/1.wav rooms/0.5.wav rooms/0.25.wav --loop --sound portaudio --output system --block 256 --osc $port \
         --midi none --crossfade 0.01 --record heard.wav >"$work/log/out" 2>"$work/log/err" &
     job=$!
-    until_job_has ports sh -c 'jack_lsp | grep -q "^gpuconv-control:midi" && jack_lsp | grep -q "^PortAudio:out_0"'
+    until_job_has ports sh -c 'timeout 10 jack_lsp | grep -q "^gpuconv-control:midi" && timeout 10 jack_lsp | grep -q "^PortAudio:out_0"'
     grep -q "OSC on UDP port $port of this machine" "$work/log/err" || fail "does not say the port: $(cat "$work/log/err")"
     osc /gpuconv/wet f -6.0206     # 0.05
     osc /gpuconv/next              # 0.025

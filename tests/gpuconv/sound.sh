@@ -56,5 +56,5 @@ start_jack() {
     export JACK_DEFAULT_SERVER="gpuconv$$" JACK_NO_AUDIO_RESERVATION=1
     jackd -r -t 5000 -n "$JACK_DEFAULT_SERVER" -d dummy -r 48000 -p 256 >"$work/log/server" 2>&1 &
     server=$!
-    until_there JACK sh -c 'jack_lsp | grep -q playback_2'
+    until_there JACK sh -c 'timeout 10 jack_lsp | grep -q playback_2'
 }

@@ -34,7 +34,10 @@ while read -r module; do
     for word in Courses Source ladder; do
         grep -q "$word" "$work/log/out" || fail "show $module does not print $word"
     done
-    grep -q '^ *> .* at ' "$work/log/out" || fail "show $module has no recorded figure"
+    # Without a row in any record the record is pending (tests/gpu/record.sh).
+    if grep -qF "\"module\": \"$module\"" "$(dirname "$0")"/../gpu/*-lab.json; then
+        grep -q '^ *> .* at ' "$work/log/out" || fail "show $module has no recorded figure"
+    fi
     grep -q '__global__' "$work/log/out" || fail "show $module has no code"
     lab show --brief "$module"
     grep -q '__global__ void' "$work/log/out" && fail "show --brief $module has code"

@@ -102,6 +102,18 @@ void host_end(host *h) {
     dlclose(h->library);
 }
 
+host *host_new(const char *uri) {
+    host *h = malloc(sizeof *h);
+    CHECK(h, "no memory");
+    host_begin(h, uri);
+    return h;
+}
+
+void host_delete(host *h) {
+    host_end(h);
+    free(h);
+}
+
 static void play(host *h, const char *property, const char *path) {
     LV2_Atom_Forge_Frame sequence, object;
     lv2_atom_forge_set_buffer(&h->forge, h->control.bytes, BUFFER);
@@ -167,6 +179,20 @@ float host_peak(host *h, int blocks) {
             most = fmaxf(most, fabsf(h->out[0][i]));
     }
     return most;
+}
+
+float host_roughness(host *h, int blocks) {
+    float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
+    for (int k = 0; k < blocks; k++) {
+        host_play(h, NULL);
+        host_deliver_reply(h);
+        for (int i = 0; i < BLOCK; i++) {
+            worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
+            a = b;
+            b = h->out[0][i];
+        }
+    }
+    return worst;
 }
 
 char host_stored_path[2][1024];

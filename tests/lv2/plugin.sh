@@ -85,10 +85,10 @@ host=$!
 exec 3>keys
 trap 'exec 3>&-; kill $host $server 2>/dev/null; wait $host $server; rm -rf "$work"' EXIT
 polls=0
-until jack_lsp 2>"$work/log/lsp" | grep -q '^plugin:out_right'; do
+until timeout 10 jack_lsp 2>"$work/log/lsp" | grep -q '^plugin:out_right'; do
     kill -0 $host 2>"$work/log/kill" || fail "jalv ended: $(cat "$work/log/jalv")"
     polls=$((polls + 1))
-    [ $polls -lt 100 ] || fail "jalv shows no ports: $(jack_lsp) $(cat "$work/log/jalv")"
+    [ $polls -lt 100 ] || fail "jalv shows no ports: $(timeout 10 jack_lsp) $(cat "$work/log/jalv")"
     sleep 0.05
 done
 grep -i 'error' "$work/log/jalv" && fail "jalv reports an error: $(cat "$work/log/jalv")"
@@ -101,9 +101,9 @@ attempt() {
     "$GPUCONV" play -q long.wav dirac.wav --output system --block 256 >"$work/log/out" 2>"$work/log/err" &
     job=$!
     polls=0
-    until jack_lsp 2>"$work/log/lsp" | grep -q '^PortAudio:out_1'; do
+    until timeout 10 jack_lsp 2>"$work/log/lsp" | grep -q '^PortAudio:out_1'; do
         polls=$((polls + 1))
-        [ $polls -lt 100 ] || fail "no ports: $(jack_lsp)"
+        [ $polls -lt 100 ] || fail "no ports: $(timeout 10 jack_lsp)"
         sleep 0.05
     done
     jack_connect PortAudio:out_0 plugin:in_left || fail "not connected"

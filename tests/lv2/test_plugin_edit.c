@@ -4,18 +4,6 @@
 #include <math.h>
 #include <time.h>
 
-static host *begin(const char *uri) {
-    host *h = malloc(sizeof *h);
-    CHECK(h, "no memory");
-    host_begin(h, uri);
-    return h;
-}
-
-static void end(host *h) {
-    host_end(h);
-    free(h);
-}
-
 /* Writes a response with the given taps per channel, `stride` frames apart. @return its path */
 static const char *write_taps(const char *name, int channels, int taps, int stride, const float *level) {
     guarded g = guarded_new(channels, (taps - 1) * stride + 1);
@@ -30,22 +18,6 @@ static const char *write_taps(const char *name, int channels, int taps, int stri
     return path;
 }
 
-/* Plays blocks and returns the largest second difference of the left output, which a click raises; the sine's own is
- * 0.0004. */
-static float roughness(host *h, int blocks) {
-    float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
-    for (int k = 0; k < blocks; k++) {
-        host_play(h, NULL);
-        host_deliver_reply(h);
-        for (int i = 0; i < BLOCK; i++) {
-            worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
-            a = b;
-            b = h->out[0][i];
-        }
-    }
-    return worst;
-}
-
 /* Loads a response and plays until only it sounds. */
 static void settle(host *h, const char *path) {
     host_play(h, path);
@@ -56,21 +28,21 @@ static void settle(host *h, const char *path) {
 
 static void bypass_gives_the_input_without_a_click(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:stereo");
+    host *h = host_new("urn:gpuconv:stereo");
     settle(h, write_taps("bypass.wav", 1, 1, 1, (float[]){0.25f}));
     CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "the response does not sound");
-    (void)roughness(h, 1);
+    (void)host_roughness(h, 1);
     h->number[ENABLED] = 0;
-    float off = roughness(h, 100);
+    float off = host_roughness(h, 100);
     CHECK(off < 0.002f, "bypassing clicks: %g", (double)off);
     host_play(h, NULL);
     assert_memory_equal(h->out[0], h->in[0], sizeof h->out[0]);
     assert_memory_equal(h->out[1], h->in[1], sizeof h->out[1]);
     h->number[ENABLED] = 1;
-    float on = roughness(h, 100);
+    float on = host_roughness(h, 100);
     CHECK(on < 0.002f, "enabling clicks: %g", (double)on);
     CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "the response does not sound again");
-    end(h);
+    host_delete(h);
 }
 
 /* Plays until the worker has followed the ports and the peak has become `wanted`. A thread of the convolver ends
@@ -83,7 +55,7 @@ static void follow(host *h, const char *what, float wanted, float tolerance) {
     float peak = NAN;
     for (int round = 0; round < 10000 && !(fabsf(peak - wanted) < tolerance); round++) {
         const struct timespec moment = {0, 1000000};
-        float worst = roughness(h, 100);
+        float worst = host_roughness(h, 100);
         CHECK(worst < 0.004f, "%s: an edit clicks: %g", what, (double)worst);
         peak = host_peak(h, 20);
         nanosleep(&moment, NULL);
@@ -93,7 +65,7 @@ static void follow(host *h, const char *what, float wanted, float tolerance) {
 
 static void edits_are_made_by_the_worker_and_crossfaded(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:stereo");
+    host *h = host_new("urn:gpuconv:stereo");
     settle(h, write_taps("edit.wav", 1, 3, 2400, (float[]){0.5f, 0.25f, 0.125f})); /* 50 ms: 11 periods */
     CHECK(fabsf(host_peak(h, 20) - 0.4375f) < 0.001f, "all taps: %g", (double)host_peak(h, 20));
     int before = h->loads;
@@ -112,12 +84,12 @@ static void edits_are_made_by_the_worker_and_crossfaded(void **state) {
     follow(h, "the faded end", 0, 0.02f);
     assert_int_equal(h->result, LV2_WORKER_SUCCESS);
     assert_int_equal(h->loads, before + 5);
-    end(h);
+    host_delete(h);
 }
 
 static void a_stretched_response_is_longer(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:stereo");
+    host *h = host_new("urn:gpuconv:stereo");
     h->number[STRETCH] = 2;
     settle(h, write_taps("stretch.wav", 1, 2, 4800, (float[]){0.5f, -0.5f})); /* at 22 periods the taps cancel */
     CHECK(host_peak(h, 20) < 0.02f, "stretched by two: %g", (double)host_peak(h, 20));
@@ -125,12 +97,12 @@ static void a_stretched_response_is_longer(void **state) {
     for (int b = 0; b < 400; b++)
         host_play(h, NULL);
     CHECK(host_peak(h, 20) > 0.4f, "stretched by a half period: %g", (double)host_peak(h, 20));
-    end(h);
+    host_delete(h);
 }
 
 static void a_file_and_an_edit_asked_for_at_once_are_both_loaded(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:stereo");
+    host *h = host_new("urn:gpuconv:stereo");
     h->number[TRIM] = -9;
     const char *path = write_taps("both.wav", 1, 2, 2400, (float[]){0.5f, 0.125f});
     settle(h, path);
@@ -144,12 +116,12 @@ static void a_file_and_an_edit_asked_for_at_once_are_both_loaded(void **state) {
     assert_int_equal(host_restore(h, "/gone.wav"), LV2_STATE_ERR_UNKNOWN);
     host_play(h, NULL);
     CHECK(strstr(h->error, "/gone.wav: "), "the reason is '%s'", h->error);
-    end(h);
+    host_delete(h);
 }
 
 static void the_sound_crosses_to_a_second_response(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:stereo");
+    host *h = host_new("urn:gpuconv:stereo");
     settle(h, write_taps("first.wav", 1, 1, 1, (float[]){0.5f}));
     h->number[CROSSFADE] = 50; /* without a second response it does nothing */
     CHECK(fabsf(host_peak(h, 60) - 0.25f) < 0.001f, "the first alone: %g", (double)host_peak(h, 20));
@@ -165,16 +137,16 @@ static void the_sound_crosses_to_a_second_response(void **state) {
                                    0.166f}; /* the sum of cosine and sine parts, in phase opposition */
     for (int k = 0; k < COUNT(places); k++) {
         h->number[CROSSFADE] = places[k];
-        float worst = roughness(h, 60);
+        float worst = host_roughness(h, 60);
         CHECK(worst < 0.001f, "crossing to %g clicks: %g", (double)places[k], (double)worst);
-        (void)roughness(h, 200);
+        (void)host_roughness(h, 200);
         const float peak = host_peak(h, 20);
         CHECK(fabsf(peak - sounds[k]) < 0.002f, "at %g: %g", (double)places[k], (double)peak);
     }
     const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
     assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
-    end(h);
-    h = begin("urn:gpuconv:stereo");
+    host_delete(h);
+    h = host_new("urn:gpuconv:stereo");
     states = h->plugin->extension_data(LV2_STATE__interface);
     assert_int_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
     host_play(h, NULL);
@@ -182,13 +154,13 @@ static void the_sound_crosses_to_a_second_response(void **state) {
     h->number[CROSSFADE] = 100;
     (void)host_peak(h, 60);
     CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "restored: %g", (double)host_peak(h, 20));
-    end(h);
+    host_delete(h);
 }
 
 /* A burst goes into both; later the second is heard again and must not play what it kept from then. */
 static void a_response_that_is_not_heard_rests_without_an_old_tail(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:mono");
+    host *h = host_new("urn:gpuconv:mono");
     settle(h, write_taps("none.wav", 1, 1, 1, (float[]){0}));
     host_play_second(h, write_taps("echo.wav", 1, 2, 2400, (float[]){0, 1}));
     host_deliver_reply(h);
@@ -206,12 +178,12 @@ static void a_response_that_is_not_heard_rests_without_an_old_tail(void **state)
     h->number[LENGTH] = 0.02f; /* edits both */
     (void)host_peak(h, 400);
     CHECK(host_peak(h, 20) < 1e-3f, "the second response is not edited: %g", (double)host_peak(h, 20));
-    end(h);
+    host_delete(h);
 }
 
 static void meters_show_peaks_and_fall(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:stereo");
+    host *h = host_new("urn:gpuconv:stereo");
     settle(h, write_taps("meter.wav", 1, 1, 1, (float[]){0.5f}));
     for (int c = 0; c < 2; c++) {
         CHECK(fabsf(h->number[PEAK_IN + c] + 6.02f) < 0.1f, "in: %g dB", (double)h->number[PEAK_IN + c]);
@@ -222,12 +194,12 @@ static void meters_show_peaks_and_fall(void **state) {
     for (int b = 0; b < RATE / BLOCK; b++)
         host_play(h, NULL);
     CHECK(fabsf(h->number[PEAK_OUT] + 32.0f) < 0.5f, "after a second: %g dB", (double)h->number[PEAK_OUT]);
-    end(h);
+    host_delete(h);
 }
 
 static void one_channel_through_true_stereo_gives_that_of_two_equal_channels(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:mono");
+    host *h = host_new("urn:gpuconv:mono");
     settle(h, write_taps("true.wav", 4, 1, 1, (float[]){0.5f, 0.25f, 0.125f, 0.0625f})); /* LL LR RL RR */
     host_play(h, NULL);
     for (int i = 0; i < BLOCK; i++) {
@@ -235,14 +207,14 @@ static void one_channel_through_true_stereo_gives_that_of_two_equal_channels(voi
         CHECK(fabsf(h->out[1][i] - 0.3125f * h->in[0][i]) < 1e-5f, "right");
     }
     h->number[ENABLED] = 0;
-    (void)roughness(h, 100);
+    (void)host_roughness(h, 100);
     assert_memory_equal(h->out[1], h->in[0], sizeof h->out[1]);
-    end(h);
+    host_delete(h);
 }
 
 static void the_dry_signal_is_as_late_as_the_response(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:stereo");
+    host *h = host_new("urn:gpuconv:stereo");
     guarded taps = guarded_new(1, 4000);
     memset(taps.channel[0], 0, 4000 * sizeof(float));
     taps.channel[0][0] = -1;
@@ -256,7 +228,7 @@ static void the_dry_signal_is_as_late_as_the_response(void **state) {
     for (int b = 0; b < 40; b++)
         host_play(h, NULL);
     CHECK(host_peak(h, 20) < 0.001f, "wet and dry do not cancel: %g", (double)host_peak(h, 20));
-    end(h);
+    host_delete(h);
 }
 
 /* Gives each input port values out of its range. */
@@ -277,16 +249,16 @@ static void check_ranges(host *h, int skipped) {
 
 static void controls_out_of_range_are_limited(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:stereo");
+    host *h = host_new("urn:gpuconv:stereo");
     host_play(h, write_taps("range.wav", 1, 2, 50, (float[]){0.5f, 0.5f}));
     host_deliver_reply(h);
     host_play_second(h, files_path("%s", "range.wav"));
     host_deliver_reply(h);
     check_ranges(h, PORTS);
-    end(h);
-    h = begin("urn:gpuconv:space-stereo");
+    host_delete(h);
+    h = host_new("urn:gpuconv:space-stereo");
     check_ranges(h, TRACKED); /* no UDP port is opened */
-    end(h);
+    host_delete(h);
     host_free_uris();
 }
 

@@ -4,18 +4,6 @@
 
 #include <math.h>
 
-static host *begin(void) {
-    host *h = malloc(sizeof *h);
-    CHECK(h, "no memory");
-    host_begin(h, "urn:gpuconv:stereo");
-    return h;
-}
-
-static void end(host *h) {
-    host_end(h);
-    free(h);
-}
-
 /* Processes a block of the given left and right input. */
 static void run(host *h, const float *left, const float *right) {
     memcpy(h->in[0], left, sizeof h->in[0]);
@@ -33,7 +21,7 @@ static void fill(oracle_random *random, float *block) {
 static void after_activate_nothing_of_the_past_sounds(void **state) {
     (void)state;
     static const float silence[BLOCK];
-    host *h = begin(), *fresh = begin();
+    host *h = host_new("urn:gpuconv:stereo"), *fresh = host_new("urn:gpuconv:stereo");
     oracle_random random = {51};
     float block[BLOCK];
     h->number[PREDELAY] = fresh->number[PREDELAY] = 20;
@@ -55,8 +43,8 @@ static void after_activate_nothing_of_the_past_sounds(void **state) {
         run(fresh, block, block);
         assert_memory_equal(h->out, fresh->out, sizeof h->out);
     }
-    end(h);
-    end(fresh);
+    host_delete(h);
+    host_delete(fresh);
 }
 
 static void samples_that_are_not_finite_are_silence_on_every_way(void **state) {
@@ -66,7 +54,7 @@ static void samples_that_are_not_finite_are_silence_on_every_way(void **state) {
         float wet, dry, enabled;
     } ways[] = {{0, -90, 1}, {0, 0, 1}, {-90, 0, 1}, {-90, -90, 1}, {0, 0, 0}};
     for (int w = 0; w < COUNT(ways); w++) {
-        host *h = begin(), *other = begin();
+        host *h = host_new("urn:gpuconv:stereo"), *other = host_new("urn:gpuconv:stereo");
         oracle_random random = {52};
         float block[BLOCK], clean[BLOCK];
         h->number[WET] = other->number[WET] = ways[w].wet;
@@ -87,8 +75,8 @@ static void samples_that_are_not_finite_are_silence_on_every_way(void **state) {
                 CHECK(isfinite(h->out[0][i]), "way %d, block %d: %g", w, b, (double)h->out[0][i]);
             CHECK(h->number[PEAK_IN] <= 0, "way %d: an input peak of %g dB", w, (double)h->number[PEAK_IN]);
         }
-        end(h);
-        end(other);
+        host_delete(h);
+        host_delete(other);
     }
 }
 
@@ -100,7 +88,7 @@ static void a_muted_branch_adds_nothing_though_it_overflows(void **state) {
         float wet, dry, enabled, passes;
     } ways[] = {{-90, 0, 1, 1}, {-90, -90, 1, 0}, {24, 24, 0, 1}};
     for (int w = 0; w < COUNT(ways); w++) {
-        host *h = begin();
+        host *h = host_new("urn:gpuconv:stereo");
         oracle_random random = {53};
         float block[BLOCK];
         h->number[WET] = ways[w].wet;
@@ -115,7 +103,7 @@ static void a_muted_branch_adds_nothing_though_it_overflows(void **state) {
                 CHECK(h->out[0][i] == ways[w].passes * block[i], "way %d, block %d: %g instead of %g", w, b,
                       (double)h->out[0][i], (double)(ways[w].passes * block[i]));
         }
-        end(h);
+        host_delete(h);
     }
 }
 
@@ -123,7 +111,7 @@ static void a_low_wet_level_is_exact(void **state) {
     (void)state;
     static const float levels[] = {0, -20, -40, -60, -80};
     for (int k = 0; k < COUNT(levels); k++) {
-        host *h = begin();
+        host *h = host_new("urn:gpuconv:stereo");
         oracle_random random = {54};
         float block[BLOCK];
         double error = 0, power = 0;
@@ -144,13 +132,13 @@ static void a_low_wet_level_is_exact(void **state) {
         }
         CHECK(10 * log10(error / power) <= -118, "wet %g dB: an error of %.1f dB", (double)levels[k],
               10 * log10(error / power));
-        end(h);
+        host_delete(h);
     }
 }
 
 /* Begins with a response and the port at a value; the impulse response of both outputs follows in `out`. */
 static host *begin_impulse(const char *path, int number, float value, float left, float right, float (*out)[4096]) {
-    host *h = begin();
+    host *h = host_new("urn:gpuconv:stereo");
     if (number >= 0)
         h->number[number] = value;
     host_play(h, path);
@@ -186,7 +174,7 @@ static void the_response_is_reversed_faded_in_and_normalised(void **state) {
     guarded_free(&taps);
     for (int k = 0; k < COUNT(cases); k++) {
         float out[2][4096];
-        end(begin_impulse(path, cases[k].port, cases[k].value, 1, 1, out));
+        host_delete(begin_impulse(path, cases[k].port, cases[k].value, 1, 1, out));
         for (int i = 0; i < 4096; i++) {
             float want = i % 100 == 0 && i <= 200 ? cases[k].tap[i / 100] : 0;
             CHECK(fabsf(out[0][i] - want) < 2e-5f, "case %d, frame %d: %g instead of %g", k, i, (double)out[0][i],
@@ -206,7 +194,7 @@ static void the_wet_signal_is_cut_and_its_width_changes(void **state) {
     const char *path = write_response("one.wav", RATE, 1);
     float out[2][4096];
     for (int k = 0; k < COUNT(cuts); k++) {
-        end(begin_impulse(path, cuts[k].port, cuts[k].value, 1, 0.5f, out));
+        host_delete(begin_impulse(path, cuts[k].port, cuts[k].value, 1, 0.5f, out));
         for (int c = 0; c < 2; c++) {
             double re = 0, im = 0, w = 2 * 3.14159265358979 * cuts[k].hertz / RATE;
             for (int i = 0; i < 4096; i++) {
@@ -219,7 +207,7 @@ static void the_wet_signal_is_cut_and_its_width_changes(void **state) {
     }
     static const float widths[][3] = {{0, 0.75f, 0.75f}, {100, 1, 0.5f}, {200, 1.25f, 0.25f}};
     for (int k = 0; k < COUNT(widths); k++) {
-        end(begin_impulse(path, WIDTH, widths[k][0], 1, 0.5f, out));
+        host_delete(begin_impulse(path, WIDTH, widths[k][0], 1, 0.5f, out));
         CHECK(fabsf(out[0][0] - widths[k][1]) < 1e-5f && fabsf(out[1][0] - widths[k][2]) < 1e-5f, "width %g: %g and %g",
               (double)widths[k][0], (double)out[0][0], (double)out[1][0]);
     }
@@ -247,7 +235,7 @@ static void turning_a_cut_does_not_click(void **state) {
         CHECK(worst < 0.003f, "port %d clicks: %g", cases[k].port, (double)worst); /* the sine's own is 0.0004 */
         for (int i = 0; i < BLOCK; i++)
             CHECK(fabsf(h->out[0][i] - h->in[0][i]) < 1e-6f, "port %d is not off again", cases[k].port);
-        end(h);
+        host_delete(h);
     }
     host_free_uris();
 }

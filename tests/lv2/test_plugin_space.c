@@ -11,33 +11,6 @@
 
 #define HEAD_SET TESTS_SOURCE "/tests/sofa/head.sofa"
 
-static host *begin(const char *uri) {
-    host *h = malloc(sizeof *h);
-    CHECK(h, "no memory");
-    host_begin(h, uri);
-    return h;
-}
-
-static void end(host *h) {
-    host_end(h);
-    free(h);
-}
-
-/* Plays blocks and keeps the left output's largest second difference, which a click raises. */
-static float roughness(host *h, int blocks) {
-    float a = h->out[0][BLOCK - 2], b = h->out[0][BLOCK - 1], worst = 0;
-    for (int k = 0; k < blocks; k++) {
-        host_play(h, NULL);
-        host_deliver_reply(h);
-        for (int i = 0; i < BLOCK; i++) {
-            worst = fmaxf(worst, fabsf(h->out[0][i] - 2 * b + a));
-            a = b;
-            b = h->out[0][i];
-        }
-    }
-    return worst;
-}
-
 /* Renders the sine of host_play for sources in place. @return frames of the left ear */
 static guarded render(const double *directions, int64_t frames, float scale) {
     gpuconv_sofa *set;
@@ -69,7 +42,7 @@ static void fixed_sources_give_what_the_library_renders(void **state) {
     static const char *const uris[] = {"urn:gpuconv:space-stereo", "urn:gpuconv:space-mono"};
     enum { BLOCKS = 200 };
     for (int k = 0; k < COUNT(uris); k++) {
-        host *h = begin(uris[k]);
+        host *h = host_new(uris[k]);
         h->number[AZIMUTH] = 70;
         h->number[ELEVATION] = -10;
         h->number[SPREAD] = 50;
@@ -90,46 +63,46 @@ static void fixed_sources_give_what_the_library_renders(void **state) {
         }
         CHECK(10 * log10(error / power) < -90, "%s: %g dB", uris[k], 10 * log10(error / power));
         guarded_free(&want);
-        end(h);
+        host_delete(h);
     }
 }
 
 /* The sine alone has a roughness of 0.0004 times its level. */
 static void moving_controls_and_another_set_do_not_click(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:space-stereo");
+    host *h = host_new("urn:gpuconv:space-stereo");
     h->number[SPREAD] = 60;
-    (void)roughness(h, 100);
-    float still = roughness(h, 200);
+    (void)host_roughness(h, 100);
+    float still = host_roughness(h, 200);
     CHECK(still > 1e-5f, "silence");
     for (int k = 0; k < 40; k++) { /* jumps, over the back as well */
         h->number[AZIMUTH] = (float)(170 - 97 * k % 340);
         h->number[ELEVATION] = (float)(k * 37 % 120 - 60);
         h->number[SPREAD] = (float)(k * 53 % 180);
-        float worst = roughness(h, 1 + k);
+        float worst = host_roughness(h, 1 + k);
         CHECK(worst < 6 * still, "jump %d clicks: %g, still %g", k, (double)worst, (double)still);
     }
     h->number[AZIMUTH] = 0;
-    (void)roughness(h, 400);
+    (void)host_roughness(h, 400);
     host_play(h, TESTS_SOURCE "/tests/sofa/order2.sofa");
     host_deliver_reply(h);
-    float worst = roughness(h, 200);
+    float worst = host_roughness(h, 200);
     assert_string_equal(h->error, "");
     assert_string_equal(h->announced[0], TESTS_SOURCE "/tests/sofa/order2.sofa");
-    const float other = roughness(h, 200); /* it is louder */
+    const float other = host_roughness(h, 200); /* it is louder */
     CHECK(worst < 1.2f * other, "another set clicks: %g, still %g", (double)worst, (double)other);
     for (int k = 0; k < 5; k++) { /* faster than the crossfades */
         host_play(h, HEAD_SET);
         host_deliver_reply(h);
     }
-    worst = roughness(h, 400);
+    worst = host_roughness(h, 400);
     CHECK(worst < 1.2f * other, "sets after each other click: %g", (double)worst);
-    end(h);
+    host_delete(h);
 }
 
 static void a_file_that_is_no_set_is_told_and_changes_nothing(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:space-mono");
+    host *h = host_new("urn:gpuconv:space-mono");
     const char *const wrong[] = {write_response("wrong.sofa", RATE, 1), "/nowhere.sofa",
                                  TESTS_SOURCE "/tests/sofa/filters.sofa"};
     (void)host_peak(h, 100);
@@ -145,12 +118,12 @@ static void a_file_that_is_no_set_is_told_and_changes_nothing(void **state) {
     host_deliver_reply(h);
     host_play(h, NULL);
     assert_string_equal(h->error, "");
-    end(h);
+    host_delete(h);
 }
 
 static void the_set_is_saved_and_restored(void **state) {
     (void)state;
-    host *h = begin("urn:gpuconv:space-stereo");
+    host *h = host_new("urn:gpuconv:space-stereo");
     const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
     host_play(h, TESTS_SOURCE "/tests/sofa/order2.sofa");
     host_deliver_reply(h);
@@ -158,19 +131,19 @@ static void the_set_is_saved_and_restored(void **state) {
     assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
     assert_string_equal(host_stored_path[0], TESTS_SOURCE "/tests/sofa/order2.sofa");
     assert_string_equal(host_stored_path[1], "");
-    end(h);
-    h = begin("urn:gpuconv:space-stereo");
+    host_delete(h);
+    h = host_new("urn:gpuconv:space-stereo");
     states = h->plugin->extension_data(LV2_STATE__interface);
     assert_int_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
     host_play(h, NULL);
     assert_string_equal(h->announced[0], host_stored_path[0]);
-    end(h);
+    host_delete(h);
 }
 
 static void bypass_gives_the_input_as_late_as_the_effect(void **state) {
     (void)state;
     float past[16][BLOCK];
-    host *h = begin("urn:gpuconv:space-stereo");
+    host *h = host_new("urn:gpuconv:space-stereo");
     h->number[ENABLED] = 0;
     for (int b = 0; b < 100; b++) {
         host_play(h, NULL);
@@ -181,7 +154,7 @@ static void bypass_gives_the_input_as_late_as_the_effect(void **state) {
         const int at = 99 * BLOCK + i - latency;
         assert_true(h->out[0][i] == past[at / BLOCK % 16][at % BLOCK]);
     }
-    end(h);
+    host_delete(h);
 }
 
 /* Returns the largest difference of the ears, after a while. */
@@ -218,7 +191,7 @@ static void heads_of_all_instances_follow_one_port(void **state) {
     (void)state;
     const struct timespec moment = {0, 2000000};
     int osc_port = 20000 + getpid() % 20000;
-    host *h[2] = {begin("urn:gpuconv:space-stereo"), begin("urn:gpuconv:space-mono")};
+    host *h[2] = {host_new("urn:gpuconv:space-stereo"), host_new("urn:gpuconv:space-mono")};
     for (int k = 0; k < 2; k++) {
         h[k]->number[OSC_PORT] = (float)osc_port;
         h[k]->number[TRACKED] = 1;
@@ -226,8 +199,8 @@ static void heads_of_all_instances_follow_one_port(void **state) {
         host_play(h[k], NULL);
     }
     if (strstr(h[0]->error, "gpuconv-osc")) {
-        end(h[0]);
-        end(h[1]);
+        host_delete(h[0]);
+        host_delete(h[1]);
         skip();
     }
     assert_string_equal(h[0]->error, "");
@@ -256,8 +229,8 @@ static void heads_of_all_instances_follow_one_port(void **state) {
     assert_true(h[1]->number[YAW] == 0 && h[0]->number[YAW] == 90);
     const float straight = ears_apart(h[1]);
     CHECK(straight < 0.01f && turned > 0.1f, "ears apart by %g, turned %g", (double)straight, (double)turned);
-    end(h[0]);
-    end(h[1]);
+    host_delete(h[0]);
+    host_delete(h[1]);
     host_free_uris();
 }
 

@@ -39,6 +39,8 @@ static void draw_horizon(cairo_t *cr, const window *w) {
         cairo_stroke(cr);
     }
     for (int i = 0; i < 4; i++) {
+        if (i == 2 && *w->wave.message)
+            continue; /* the message is there */
         const double angle = i * pi / 2, away = radius + (i % 2 ? 28 : 12);
         draw_text(cr, (rectangle){middle[0] - sin(angle) * away - 25, middle[1] - cos(angle) * away - 8, 50, 16}, 0.5,
                   window_faint, names[i]);
