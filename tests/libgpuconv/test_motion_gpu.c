@@ -200,7 +200,7 @@ static void a_gpu_gets_what_gives_the_samples_of_the_cpu(void **state) {
 
 static void a_gpu_gets_the_hops_of_a_sound_device(void **state) {
     (void)state;
-    static const int blocks[] = {32, 128, 480, 1000};
+    static const int blocks[] = {32, 128, 333, 480, 1000};
     scene s = make_scene();
     guarded want = render(&s, GPUCONV_BACKEND_CPU, FRAMES);
     for (int k = 0; k < COUNT(blocks); k++) {

@@ -65,4 +65,19 @@ static float blend(const float *const spectrum[3], const float weight[3], int64_
     return total;
 }
 
-const gc_motion_kernels GC_MOTION_SET = {delay, blend};
+static void copy_rows(const float *const *from, int64_t first, int64_t n, int64_t rows, float *to, int64_t pitch) {
+    for (int64_t r = 0; r < rows; r++) {
+        const float *x = from[r] + first;
+        float *y = to + r * pitch;
+        int64_t i = 0;
+        for (; i < n && (uintptr_t)(y + i) % sizeof(vec) != 0; i++)
+            y[i] = x[i];
+        for (; i + LANES <= n; i += LANES)
+            store_past_caches(y + i, load(x + i));
+        for (; i < n; i++)
+            y[i] = x[i];
+    }
+    fence_stores();
+}
+
+const gc_motion_kernels GC_MOTION_SET = {delay, blend, copy_rows};

@@ -1,4 +1,5 @@
-/* The vector loops of sources that move: delays that change from frame to frame, and mixtures of spectra. */
+/* The vector loops of sources that move: delays that change from frame to frame, mixtures of spectra, and
+ * copies of inputs. */
 #ifndef GC_DSP_MOTION_KERNELS_H
 #define GC_DSP_MOTION_KERNELS_H
 
@@ -13,6 +14,10 @@ typedef struct gc_motion_kernels {
 
     /* Writes sum = the three spectra times their weights, n floats, and returns the sum of its squares. */
     float (*blend)(const float *const spectrum[3], const float weight[3], int64_t n, float *sum);
+
+    /* Copies rows of n floats, from[r] + first to `to` + r pitch, past the caches: for many rows that a device reads
+     * next. */
+    void (*copy_rows)(const float *const *from, int64_t first, int64_t n, int64_t rows, float *to, int64_t pitch);
 } gc_motion_kernels;
 
 #endif

@@ -66,6 +66,7 @@ struct gpuconv_motion {
     int64_t room, begin, end; /* of `ready` */
     int64_t fed, filled;      /* frames since the beginning, and of them in the chunk */
     int64_t chunk;            /* number of the chunk that is filled */
+    int64_t placed_chunks;    /* chunks whose places were found */
     int64_t finished;         /* frames that were made ready */
     bool ended;
 
@@ -89,6 +90,10 @@ gpuconv_status gc_motion_align(const gpuconv_motion *m, int response, float *tap
 
 /* Makes the spectra of a response, if they are missing. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_error *error);
+
+/* Finds the places of all channels over the chunk that is filled, if they were not found yet: they do not depend on the
+ * input. */
+void gc_motion_find_places(gpuconv_motion *m);
 
 /* Adds the chunk that is filled to the output. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error);

@@ -11,6 +11,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/subnormal.h"
+#include "libgpuconv/dsp/motion_kernels.h"
 #include "motion.h"
 
 #include <pthread.h>
@@ -83,6 +84,13 @@ static int64_t render(gpuconv_motion *m, gc_motion_live *l) {
     return frames;
 }
 
+/* Returns whether the next block completes the hop that is filled: its places are found while the block comes in. */
+static bool completed_by_next_block(const gpuconv_motion *m, const gc_motion_live *l) {
+    const int64_t written = atomic_load_explicit(&l->written, memory_order_relaxed);
+    return written / m->hop == atomic_load_explicit(&l->read, memory_order_relaxed) / m->hop &&
+           m->hop - written % m->hop <= l->block;
+}
+
 static void *run(void *motion) {
     gpuconv_motion *m = motion;
     gc_motion_live *l = m->live;
@@ -90,8 +98,11 @@ static void *run(void *motion) {
     const struct timespec interval = {0, (long)(1e9 * fmin(most, (double)m->hop / m->set->responses->rate / part))};
     gc_flush_subnormals();
     while (!atomic_load(&l->quit) && !atomic_load(&l->failed))
-        if (render(m, l) == 0)
+        if (render(m, l) == 0) {
+            if (completed_by_next_block(m, l))
+                gc_motion_find_places(m);
             nanosleep(&interval, NULL);
+        }
     return NULL;
 }
 
@@ -164,11 +175,14 @@ static int64_t write_ring(const gpuconv_motion *m, gc_motion_live *l, const floa
     for (int64_t done = 0; done < all; done += part) {
         part = all - done;
         float *tile = find_frames(m, l->in, m->channels, at + done, &part);
-        for (int c = 0; c < m->channels; c++)
-            if (in)
-                memcpy(tile + c * m->hop, in[c] + first + done, (size_t)part * sizeof *tile);
-            else
-                memset(tile + c * m->hop, 0, (size_t)part * sizeof *tile);
+        if (in && m->backend) /* up to megabytes, which the GPU reads next */
+            m->simd->motion->copy_rows(in, first + done, part, m->channels, tile, m->hop);
+        else
+            for (int c = 0; c < m->channels; c++)
+                if (in)
+                    memcpy(tile + c * m->hop, in[c] + first + done, (size_t)part * sizeof *tile);
+                else
+                    memset(tile + c * m->hop, 0, (size_t)part * sizeof *tile);
     }
     atomic_store_explicit(&l->written, at + all, memory_order_release);
     return all;

@@ -150,6 +150,13 @@ static void find_group(void *context, int64_t index, int worker) {
         place(m, moment, (int)c, time, &head);
 }
 
+void gc_motion_find_places(gpuconv_motion *m) {
+    if (m->placed_chunks > m->chunk)
+        return;
+    gc_pool_run(m->pool, find_group, m, (m->hops + 1) * m->groups);
+    m->placed_chunks = m->chunk + 1;
+}
+
 gpuconv_status gc_motion_align(const gpuconv_motion *m, int response, float *taps, gpuconv_error *error) {
     const gc_blend alone = {.measurement = {response, response, response}, .weight = {1, 0, 0}, .gain = 1};
     float *work = gc_alloc(m->taps, sizeof *work);
@@ -316,7 +323,7 @@ gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error) {
     const int64_t pitch = m->backend ? m->points : m->floats, groups = m->backend ? 1 : m->groups;
     const gc_motion_work work = {m->hops, m->input, m->mixture, m->delay};
     const float *frames = m->sums;
-    gc_pool_run(m->pool, find_group, m, (m->hops + 1) * m->groups);
+    gc_motion_find_places(m);
     gpuconv_status status = gc_cancelled() ? gc_fail_cancelled(error, "the path") : GPUCONV_OK;
     if (!status)
         status = m->backend ? m->backend->render(m->gpu, &work, &frames, error) : render_hops(m, error);
