@@ -119,13 +119,13 @@ static const gc_lab_variant variants[] = {
          "bytes are still 16 an element. Fewer additions do not help where barriers and bytes are the cost. Next: "
          "more items a thread, fewer barriers, fewer bytes.",
      LAB_RUNS_ON_GPU(gck_scan_blelloch)},
-    {.name = "shuffles, 16 items a thread",
+    {.name = "shuffles, 32 items a thread",
      .changed =
-         "a tile of 4096: each thread scans 16 items in registers, which it reads as four int4, shuffles join the "
+         "a tile of 16 384: each thread scans 32 items in registers, which it reads as eight int4, shuffles join the "
          "threads of a warp, and one barrier the warps; the first kernel only adds up each tile",
      .where = LAB_GPU,
      .limit =
-         "One barrier for 4096 elements. The first kernel writes one sum a tile and no elements: 4 bytes read, then "
+         "One barrier for 16 384 elements. The first kernel writes one sum a tile and no elements: 4 bytes read, then "
          "4 read and 4 written, 12 an element, so at best 8 / 12 = 67 % of the limit. Next: read a only once.",
      LAB_RUNS_ON_GPU(gck_scan_shuffles)},
     {.name = "one pass, look-back",
@@ -135,7 +135,7 @@ static const gc_lab_variant variants[] = {
      .where = LAB_GPU,
      .facts = LAB_ON_GPU(gck_scan_look_back_facts),
      .limit = "8 bytes an element and 8 bytes a tile, which is the least. A block waits for its predecessors while it "
-              "holds 16 items a thread; other blocks of the multiprocessor load in the meantime.",
+              "holds 32 items a thread; the other block of the multiprocessor loads in the meantime.",
      LAB_RUNS_ON_GPU(gck_scan_look_back)},
     {.name = "CUB",
      .changed = "NVIDIA's library, which uses the same algorithm with tiles tuned for each device",
@@ -145,9 +145,9 @@ static const gc_lab_variant variants[] = {
 };
 
 static const gc_lab_effect effects[] = {
-    {"several items a thread beat one with a barrier in each step", "Hillis-Steele", "shuffles, 16 items a thread", 1.3,
+    {"several items a thread beat one with a barrier in each step", "Hillis-Steele", "shuffles, 32 items a thread", 1.3,
      0},
-    {"one pass beats two", "shuffles, 16 items a thread", "one pass, look-back", 1.1, 0},
+    {"one pass beats two", "shuffles, 32 items a thread", "one pass, look-back", 1.1, 0},
 };
 
 const gc_lab_module gc_lab_scan = {
@@ -181,8 +181,8 @@ const gc_lab_module gc_lab_scan = {
            "and "
            "only one pass can reach the copy. What each variant lacks to these shares is the cost of its barriers.",
     .next =
-        "Change ROWS in scan.cu from 4 to 1 and to 8: with 4 items a thread there are four times as many tiles to look "
-        "back at, with 32 fewer threads fit on a multiprocessor. gpulab try scan lets you write the scan of a tile.",
+        "Change ROWS in scan.cu from 8 to 4 and to 2: there are two and four times as many tiles to look back at, and "
+        "a tile that waits holds fewer loads back. gpulab try scan lets you write the scan of a tile.",
     .dimension = {"elements"},
     .buffers = buffers,
     .cost = cost,

@@ -1,8 +1,9 @@
 /*
  * The kernels of module scan. The sums of the tiles are in the run's scratch memory.
  *
- * In the variants with registers a warp has 512 consecutive elements, in four rows of 32 int4: lane l reads vector l of
- * each row, so that every load is coalesced, and the row's sum is passed to the next row.
+ * In the variants with registers a warp has 1024 consecutive elements, in eight rows of 32 int4: lane l reads vector l
+ * of each row, so that every load is coalesced, and the row's sum is passed to the next row. Loads and stores are
+ * marked as used once, so that the second-level cache keeps the sums of the tiles.
  */
 #include "course.cuh"
 
@@ -97,9 +98,9 @@ cudaError_t scan_tiles(Kernel tile, int threads, const int *a, int *out, int *su
     return err ? err : cudaGetLastError();
 }
 
-/* ---- 16 elements a thread ---------------------------------------------------------------------------------------- */
+/* ---- 32 elements a thread ---------------------------------------------------------------------------------------- */
 
-enum { BLOCK = 256, ROWS = 4, TILE = BLOCK * ROWS * 4 };
+enum { BLOCK = 512, BLOCKS = 2 /* of a multiprocessor */, ROWS = 8, TILE = BLOCK * ROWS * 4 };
 
 /* Returns the index of the first of the four elements that the thread has in a row of the tile. */
 __device__ int64_t element(int64_t tile, int row) {
@@ -112,7 +113,7 @@ __device__ void load_tile(const int *a, int64_t tile, int64_t n, int4 (&v)[ROWS]
     for (int r = 0; r < ROWS; r++) {
         const int64_t i = element(tile, r);
         if (i + 4 <= n)
-            v[r] = *(const int4 *)(a + i);
+            v[r] = __ldcs((const int4 *)(a + i));
         else
             v[r] = make_int4(i < n ? a[i] : 0, i + 1 < n ? a[i + 1] : 0, i + 2 < n ? a[i + 2] : 0, 0);
     }
@@ -125,7 +126,7 @@ __device__ void store_tile(int *out, int64_t tile, int64_t n, const int4 (&v)[RO
         const int64_t i = element(tile, r);
         const int4 x = make_int4(v[r].x + before, v[r].y + before, v[r].z + before, v[r].w + before);
         if (i + 4 <= n) {
-            *(int4 *)(out + i) = x;
+            __stcs((int4 *)(out + i), x);
             continue;
         }
         if (i < n)
@@ -173,9 +174,9 @@ __device__ int join_warps(int warp_sum, int *before) {
     return total;
 }
 
-/* Scans the elements of a tile and returns the tile's sum. */
-__device__ int scan_tile(int4 (&v)[ROWS]) {
-    int rows_before = 0, warps_before;
+/* Scans the elements of a warp and returns their sum. */
+__device__ int scan_rows(int4 (&v)[ROWS]) {
+    int rows_before = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         v[r].y += v[r].x;
@@ -185,11 +186,7 @@ __device__ int scan_tile(int4 (&v)[ROWS]) {
         v[r] = make_int4(v[r].x + shift, v[r].y + shift, v[r].z + shift, v[r].w + shift);
         rows_before += __shfl_sync(ALL_LANES, sum, 31);
     }
-    const int total = join_warps(rows_before, &warps_before);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        v[r] = make_int4(v[r].x + warps_before, v[r].y + warps_before, v[r].z + warps_before, v[r].w + warps_before);
-    return total;
+    return rows_before;
 }
 
 __global__ void __launch_bounds__(BLOCK) add_up_tiles(const int *a, int *sums, int64_t n) {
@@ -206,22 +203,23 @@ __global__ void __launch_bounds__(BLOCK) add_up_tiles(const int *a, int *sums, i
 
 /* Scans the sums of all tiles in one block. */
 __global__ void __launch_bounds__(BLOCK) scan_sums(int *sums, int tiles) {
-    int before = 0;
+    int before = 0, warps_before;
     for (int first = 0; first < tiles; first += TILE) {
         int4 v[ROWS];
         load_tile(sums, first / TILE, tiles, v);
-        const int sum = scan_tile(v);
-        store_tile(sums, first / TILE, tiles, v, before);
+        const int sum = join_warps(scan_rows(v), &warps_before);
+        store_tile(sums, first / TILE, tiles, v, before + warps_before);
         before += sum;
         __syncthreads(); /* before the next tile joins its warps */
     }
 }
 
-__global__ void __launch_bounds__(BLOCK) scan_from_sums(const int *a, int *out, const int *sums, int64_t n) {
+__global__ void __launch_bounds__(BLOCK, BLOCKS) scan_from_sums(const int *a, int *out, const int *sums, int64_t n) {
     int4 v[ROWS];
+    int warps_before;
     load_tile(a, blockIdx.x, n, v);
-    scan_tile(v);
-    store_tile(out, blockIdx.x, n, v, blockIdx.x ? sums[blockIdx.x - 1] : 0);
+    join_warps(scan_rows(v), &warps_before);
+    store_tile(out, blockIdx.x, n, v, warps_before + (blockIdx.x ? sums[blockIdx.x - 1] : 0));
 }
 
 /* ---- Look-back --------------------------------------------------------------------------------------------------- */
@@ -253,15 +251,17 @@ __device__ int look_back(const volatile word *words, int tile) {
     }
 }
 
-__global__ void __launch_bounds__(BLOCK) scan_once(const int *a, int *out, word *words, int *next_tile, int64_t n) {
+__global__ void __launch_bounds__(BLOCK, BLOCKS)
+    scan_once(const int *a, int *out, word *words, int *next_tile, int64_t n) {
     __shared__ int tile, tile_before;
     int4 v[ROWS];
+    int warps_before;
     if (threadIdx.x == 0)
         tile = atomicAdd(next_tile, 1);
     __syncthreads();
     const int t = tile;
     load_tile(a, t, n, v);
-    const int sum = scan_tile(v);
+    const int sum = join_warps(scan_rows(v), &warps_before);
     if (threadIdx.x < 32) {
         if (threadIdx.x == 0 && t > 0)
             publish(words, t, TILE_SUM, sum);
@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(BLOCK) scan_once(const int *a, int *out, word 
         }
     }
     __syncthreads();
-    store_tile(out, t, n, v, tile_before);
+    store_tile(out, t, n, v, warps_before + tile_before);
 }
 
 } // namespace

@@ -4,6 +4,7 @@ sets, makes that a failure, except for a library that is not installed."""
 import importlib.util
 import os
 import threading
+from pathlib import Path
 
 import gpuconv
 import numpy as np
@@ -286,3 +287,16 @@ def test_jax_traces_on_the_gpu(rng, shapes):
     assert np.vdot(gx, gx) + np.vdot(gh, gh) == pytest.approx((weight * change).sum(), rel=1e-3)
     many = jax.jit(jax.vmap(gpuconv.convolve, (0, None)))(np.stack([x, -x]), h)
     assert_close(np.asarray(many), np.stack([oracle(x, h), -oracle(x, h)]))
+
+
+# ---- Sounds that move ----
+
+
+@pytest.mark.parametrize("keywords", [{}, {"doppler": True, "by_distance": True}, {"head": ([0, 1], [(0, 0, 0), (90, 10, -5)])}])
+def test_moving_sources_are_those_of_the_cpu(torch, rng, keywords):
+    head = gpuconv.SofaSet(Path(__file__).resolve().parents[1] / "sofa/head.sofa")
+    x = rng.standard_normal((3, 9001)).astype(np.float32)
+    path = ([0, 0.5], [[(0, 0, 1), (90, 30, 2), (-45, -10, 1.5)], [(360, 0, 1), (-90, 30, 0.5), (-45, 40, 3)]])
+    want = head.move(x, path, **keywords)
+    assert_close(head.move(x, path, backend="cuda", **keywords), want, bound=-110)
+    assert np.array_equal(head.move(x, path, backend="cuda", **keywords), head.move(x, path, backend="cuda", **keywords))
