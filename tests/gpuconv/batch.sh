@@ -5,25 +5,9 @@
 . "$(dirname "$0")/lib.sh"
 many=${1:-2000}
 
-# says FILE TEXT...: fails unless the file contains each text
-says() {
-    file=$1
-    shift
-    for text in "$@"; do
-        grep -qF -- "$text" "$file" || fail "$file does not contain '$text': $(head -c 2000 "$file")"
-    done
-}
 # same FOLDER FOLDER: fails unless both have the same outputs
 same() {
     diff -rq -x results.jsonl -x manifest.csv "$1" "$2" >"$work/log/diff" || fail "$1 and $2: $(head "$work/log/diff")"
-}
-# batch STATUS ARGUMENT...: fails unless the batch exits with the status
-batch() {
-    want=$1
-    shift
-    "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
-    status=$?
-    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
 }
 
 mkdir -p in/a in/b ir

@@ -3,21 +3,6 @@
 # patterns and **; shards in and out, killed and resumed; other containers; a manifest from results.jsonl.
 . "$(dirname "$0")/lib.sh"
 
-batch() {
-    want=$1
-    shift
-    timeout -k 5 300 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
-    status=$?
-    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
-}
-# says FILE TEXT...: fails unless the file contains each text
-says() {
-    file=$1
-    shift
-    for text; do
-        grep -qF -- "$text" "$file" || fail "$file does not contain '$text': $(head -c 2000 "$file")"
-    done
-}
 # frames FILE COUNT: fails unless the file has this length
 frames() {
     [ "$("$TOOLS/look_audio" about "$1" | cut -d' ' -f1)" = "$2" ] || fail "$1: $("$TOOLS/look_audio" about "$1")"

@@ -2,14 +2,6 @@
 # Tests the inputs of a batch: manifests with a NUL byte are refused; patterns keep their folders below the output folder.
 . "$(dirname "$0")/lib.sh"
 
-batch() {
-    want=$1
-    shift
-    timeout -k 5 120 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
-    status=$?
-    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
-}
-
 make_audio noise a.wav wav-16 1 16000 900 0.1
 make_audio noise b.wav wav-16 1 16000 800 0.1
 make_audio noise ir.wav wav-float 1 16000 61 0.2

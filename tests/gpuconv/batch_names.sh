@@ -3,13 +3,6 @@
 # path leads to the file. Tests names of any bytes and any length in results.jsonl.
 . "$(dirname "$0")/lib.sh"
 
-batch() {
-    want=$1
-    shift
-    timeout -k 5 120 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
-    status=$?
-    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
-}
 # refused FOLDER LINE TEXT: fails unless this line of the manifest is refused with a reason that contains the text
 refused() {
     grep "^{\"line\":$2,.*\"status\":\"failed\"" "$1/results.jsonl" | grep -qF -- "$3" ||

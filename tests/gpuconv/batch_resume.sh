@@ -5,14 +5,6 @@
 . "$(dirname "$0")/lib.sh"
 rounds=${1:-30}
 
-# batch STATUS ARGUMENT...: fails unless the batch exits with the status
-batch() {
-    want=$1
-    shift
-    timeout -k 5 120 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
-    status=$?
-    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
-}
 # before FOLDER, then redone FOLDER NAME...: fails unless exactly these outputs were written in between
 before() {
     find "$1" -name '*.wav' -exec stat -c '%n %i %y' {} + | sort >"$work/log/before"

@@ -3,22 +3,6 @@
 # and no file of a killed batch stays.
 . "$(dirname "$0")/lib.sh"
 
-batch() {
-    want=$1
-    shift
-    timeout -k 5 120 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
-    status=$?
-    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
-}
-# says FILE TEXT...: fails unless the file contains each text
-says() {
-    file=$1
-    shift
-    for text; do
-        grep -qF -- "$text" "$file" || fail "$file does not contain '$text': $(head -c 2000 "$file")"
-    done
-}
-
 mkdir s in
 for n in 0 1 2 3 4 5; do
     make_audio noise s/k$n.wav wav-16 1 16000 $((900 + 100 * n)) 0.1

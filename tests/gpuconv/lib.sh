@@ -39,6 +39,24 @@ runs() {
     [ "$status" -eq 0 ] || fail "gpuconv $*: exit $status: $(cat "$work/log/err")"
 }
 
+# batch STATUS ARGUMENT...: runs gpuconv batch on the CPU, which must exit with the status
+batch() {
+    want=$1
+    shift
+    timeout -k 5 300 "$GPUCONV" batch -b cpu "$@" >"$work/log/out" 2>"$work/log/err"
+    status=$?
+    [ "$status" -eq "$want" ] || fail "batch $*: exit $status instead of $want: $(cat "$work/log/err")"
+}
+
+# says FILE TEXT...: the file must contain each text
+says() {
+    file=$1
+    shift
+    for text; do
+        grep -qF -- "$text" "$file" || fail "$file does not contain '$text': $(head -c 2000 "$file")"
+    done
+}
+
 # about PATH TEXT: look_audio must print this text for the file
 about() {
     said=$("$TOOLS/look_audio" about "$1") || fail "$1 cannot be read"
