@@ -68,6 +68,10 @@ static const gc_lab_variant variants[] = {
     FROM_DEVICE(LAB_PORTABLE, "portable", "pinned for every context, and as fast"),
     {.name = "mapped, both ways",
      .changed = "no copy: a kernel reads and writes host memory across the bus",
+     .limit =
+         "Each byte crosses the bus when the kernel asks for it, in requests of 32 to 128 bytes that the threads wait "
+         "for, in both directions at once. It saves the copies' own start, which decides for small arrays only, and "
+         "the memory on the device. A byte that is read twice crosses twice.",
      .where = LAB_GPU,
      .memory = LAB_MAPPED,
      LAB_RUNS_ON_GPU(gck_pinned_mapped),
