@@ -142,7 +142,9 @@ static struct poptOption *make_popt_table(const gc_command *c) {
     return copy;
 }
 
-bool gc_option_takes_many(const struct poptOption *o) {
+/* Returns whether the option takes all words up to the next option, so that the shell may expand a pattern: a list of
+ * strings whose argDescrip ends in "...". */
+static bool takes_many(const struct poptOption *o) {
     const size_t length = o->argDescrip ? strlen(o->argDescrip) : 0;
     return kind_of(o) == POPT_ARG_ARGV && length > 3 && strcmp(o->argDescrip + length - 3, "...") == 0;
 }
@@ -154,7 +156,7 @@ static bool begins_many(const gc_command *c, const char *word) {
         return false;
     for (const struct poptOption *o = c->options; !is_end(o); o++)
         if (o->longName && strlen(o->longName) == length - 2 && strncmp(word + 2, o->longName, length - 2) == 0)
-            return gc_option_takes_many(o);
+            return takes_many(o);
     return false;
 }
 

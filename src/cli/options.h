@@ -78,10 +78,6 @@ typedef struct gc_line {
     int count;
 } gc_line;
 
-/* Returns whether the option takes all words up to the next option, so that the shell may expand a pattern: a list of
- * strings whose argDescrip ends in "...". */
-bool gc_option_takes_many(const struct poptOption *option);
-
 /* Reads the command line into the variables of the command's table and fills *line, which the caller frees in every
  * case. If an option comes twice, the last string counts.
  * @return GC_EXIT_DONE; GC_EXIT_USAGE after a message that names the option, its value and the accepted values;

@@ -10,7 +10,9 @@
 
 enum { WARP = 32, REGISTER_UNIT = 256, SHARED_UNIT = 128 };
 
-int gc_lab_occupancy(const gc_lab_device_info *device, const gc_lab_block_shape *shape, const char **limit) {
+/* Returns how many blocks of this shape are resident on a multiprocessor, 0 if a block exceeds a limit. `*limit` names
+ * the resource that bounds the number. */
+static int find_occupancy(const gc_lab_device_info *device, const gc_lab_block_shape *shape, const char **limit) {
     int64_t warps = gc_max(1, (shape->threads + WARP - 1) / WARP);
     int64_t registers = gc_round_up((int64_t)gc_max(shape->registers, 1) * WARP, REGISTER_UNIT) * warps;
     int64_t shared = gc_round_up(shape->shared + device->shared_reserved, SHARED_UNIT);
@@ -42,7 +44,7 @@ void gc_lab_print_device(const gc_lab_session *session, const gc_lab_block_shape
     const gc_lab_device_info *d = gc_lab_device_get_info(session->device);
     const char *limit;
     gc_lab_nvml_reading reading;
-    int blocks = gc_lab_occupancy(d, shape, &limit);
+    int blocks = find_occupancy(d, shape, &limit);
     fprintf(to, "%s, compute capability %d.%d, driver for CUDA %d.%d\n", d->name, d->capability / 10,
             d->capability % 10, d->driver / 1000, d->driver % 1000 / 10);
     fprintf(to, "  multiprocessors          %d, each %d threads, %d blocks, %d registers, %lld KiB shared memory\n",

@@ -13,8 +13,4 @@ typedef struct gc_lab_block_shape {
 
 void gc_lab_print_device(const gc_lab_session *session, const gc_lab_block_shape *shape, FILE *to);
 
-/* Returns how many blocks of this shape are resident on a multiprocessor, 0 if a block exceeds a limit. `*limit` names
- * the resource that bounds the number. */
-int gc_lab_occupancy(const gc_lab_device_info *device, const gc_lab_block_shape *shape, const char **limit);
-
 #endif

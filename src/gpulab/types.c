@@ -20,11 +20,6 @@ int64_t gc_lab_type_bytes(gc_lab_type type) {
     }
 }
 
-const char *gc_lab_type_name(gc_lab_type type) {
-    static const char *const names[] = {"as is", "fp32", "fp64", "fp16", "bf16", "int32", "uint8"};
-    return names[type];
-}
-
 bool gc_lab_type_is_float(gc_lab_type type) {
     return type != LAB_I32 && type != LAB_U8;
 }

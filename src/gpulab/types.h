@@ -7,7 +7,6 @@
 #include <stdbool.h>
 
 int64_t gc_lab_type_bytes(gc_lab_type type);
-const char *gc_lab_type_name(gc_lab_type type);
 bool gc_lab_type_is_float(gc_lab_type type);
 
 /* Converts floats to `type`: rounds to nearest even; for integer types drops the fraction. */

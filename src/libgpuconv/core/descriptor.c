@@ -12,7 +12,9 @@
 
 enum { STEP_MS = 100, MAX_TRANSFER = 1 << 30 };
 
-int gc_wait_ready(int fd, bool for_writing, const volatile int *cancel) {
+/* Blocks until `fd` is ready for reading or for writing, has an error or is hung up. Checks *cancel (may be NULL) at
+ * least every 0.1 s. @return 0, ECANCELED or an errno value */
+static int wait_ready(int fd, bool for_writing, const volatile int *cancel) {
     for (;;) {
         if (gc_flag_is_raised(cancel))
             return ECANCELED;
@@ -33,7 +35,7 @@ int gc_wait_step(const volatile int *cancel) {
 int gc_read_some(int fd, void *to, int64_t bytes, int64_t *got, const volatile int *cancel) {
     *got = 0;
     for (;;) {
-        int err = gc_wait_ready(fd, false, cancel);
+        int err = wait_ready(fd, false, cancel);
         if (err)
             return err;
         ssize_t n = read(fd, to, (size_t)gc_min(bytes, MAX_TRANSFER));
@@ -62,10 +64,10 @@ int gc_pipe_out_write(const gc_pipe_out *out, const void *bytes, int64_t count) 
         if (gc_flag_is_raised(out->cancel))
             return ECANCELED;
         int64_t chunk = gc_min(count - done, out->max_write > 0 ? out->max_write : MAX_TRANSFER);
-        int err = out->max_write > 0 ? gc_wait_ready(out->fd, true, out->cancel) : 0;
+        int err = out->max_write > 0 ? wait_ready(out->fd, true, out->cancel) : 0;
         ssize_t n = err ? 0 : write_once(out, (const char *)bytes + done, (size_t)chunk);
         if (!err && n < 0 && errno == EAGAIN)
-            err = gc_wait_ready(out->fd, true, out->cancel);
+            err = wait_ready(out->fd, true, out->cancel);
         else if (!err && n < 0 && errno != EINTR)
             err = errno;
         else if (!err && n == 0)

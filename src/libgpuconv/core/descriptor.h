@@ -8,10 +8,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Blocks until `fd` is ready for reading or for writing, has an error or is hung up. Checks *cancel (may be NULL) at
- * least every 0.1 s. @return 0, ECANCELED or an errno value */
-int gc_wait_ready(int fd, bool for_writing, const volatile int *cancel);
-
 /* Sleeps 0.02 s, the retry interval for operations that cannot be polled. @return 0 or ECANCELED */
 int gc_wait_step(const volatile int *cancel);
 

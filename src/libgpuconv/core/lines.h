@@ -22,10 +22,6 @@ typedef struct gc_lines {
     bool ended;
 } gc_lines;
 
-/* Opens a file without waiting for a writer of a named pipe: reading waits, and can be interrupted. @return as open()
- */
-int gc_open_to_read(const char *path);
-
 /* Opens a file. Fails with FILE (also: a folder). After gc_lines_close(), also after a failure, it may be opened again.
  */
 gpuconv_status gc_lines_open(gc_lines *lines, const char *path, int64_t longest, int64_t most, gpuconv_error *error);

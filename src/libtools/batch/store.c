@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool gc_scratch_raw(gc_scratch *s, int64_t bytes) {
+/* Enlarges the scratch memory. Returns false without memory. */
+static bool enlarge(gc_scratch *s, int64_t bytes) {
     if (bytes > s->raw_bytes) {
         free(s->raw);
         s->raw = gc_calloc(bytes, 1);
@@ -22,18 +23,7 @@ bool gc_scratch_raw(gc_scratch *s, int64_t bytes) {
     return s->raw != NULL;
 }
 
-/* An input may have more channels than a slot has items, because a matrix may use a few of them only. */
-bool gc_scratch_rows(gc_scratch *s, int channels) {
-    if (channels > s->rows_capacity) {
-        free((void *)s->rows);
-        s->rows = gc_calloc(channels, sizeof *s->rows);
-        s->rows_capacity = s->rows ? channels : 0;
-    }
-    return s->rows != NULL;
-}
-
 void gc_scratch_free(gc_scratch *s) {
-    free((void *)s->rows);
     free(s->raw);
     *s = (gc_scratch){0};
 }
@@ -79,7 +69,7 @@ static gpuconv_status write_output(const gc_worker *w, gc_task *t, const output 
     if (status)
         return status;
     const gc_pcm pcm = gc_writer_pcm(*writer);
-    if (!gc_scratch_raw(scratch, o->frames * o->channels * gc_pcm_bytes(pcm)))
+    if (!enlarge(scratch, o->frames * o->channels * gc_pcm_bytes(pcm)))
         return gc_fail_memory(error, o->path);
     if (gc_entry_recipe(gc_task_entry(w, t))->dither)
         status = pack_dithered(o->row, o->channels, o->frames, pcm, scratch->raw, overs, error);

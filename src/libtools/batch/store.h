@@ -8,13 +8,8 @@
 typedef struct gc_scratch {
     void *raw; /* samples of one file in its own format */
     int64_t raw_bytes;
-    float **rows; /* first sample of each channel */
-    int rows_capacity;
 } gc_scratch;
 
-/* Enlarge the scratch memory. @return false: out of memory */
-bool gc_scratch_raw(gc_scratch *scratch, int64_t bytes);
-bool gc_scratch_rows(gc_scratch *scratch, int channels);
 void gc_scratch_free(gc_scratch *scratch);
 
 /* Writes samples. Threads that only copy samples into files are limited by the worker's copy_permits, because they

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Implements the table of well-formed sequences: Unicode, chapter 3, table 3-7. */
-size_t gc_text_character(const char *text) {
+/* Returns the number of bytes, 1 to 4, of the UTF-8 character at `text`; 0 if it is not one. Unicode, chapter 3,
+ * table 3-7: well-formed sequences. */
+static size_t measure_character(const char *text) {
     const unsigned char *c = (const unsigned char *)text;
     unsigned least = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;
     unsigned most = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;
@@ -30,7 +31,7 @@ size_t gc_text_character(const char *text) {
 
 bool gc_text_is_utf8(const char *text) {
     for (size_t length; *text; text += length)
-        if (!(length = gc_text_character(text)))
+        if (!(length = measure_character(text)))
             return false;
     return true;
 }
@@ -40,7 +41,7 @@ char *gc_text_utf8(const char *text, bool *changed) {
     char *made = gc_calloc(3 * (int64_t)strlen(text) + 1, 1);
     *changed = false;
     for (char *to = made; made && *text;) {
-        size_t length = gc_text_character(text);
+        size_t length = measure_character(text);
         memcpy(to, length ? text : unknown, length ? length : sizeof unknown - 1);
         to += length ? length : sizeof unknown - 1;
         text += length ? length : 1;

@@ -5,9 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns the number of bytes, 1 to 4, of the UTF-8 character at `text`; 0 if it is not one. */
-size_t gc_text_character(const char *text);
-
 /* Decides whether a text is valid UTF-8. */
 bool gc_text_is_utf8(const char *text);
 

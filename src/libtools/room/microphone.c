@@ -29,7 +29,8 @@ static bool parse_line(char *line, double value[2], int *count) {
     return *count > 0;
 }
 
-gpuconv_status gc_microphone_read(const char *path, gc_microphone *m, gpuconv_error *error) {
+/* Reads a calibration file; the sensitivity stays. @return FILE, FORMAT, MEMORY, CANCELLED */
+static gpuconv_status read_calibration(const char *path, gc_microphone *m, gpuconv_error *error) {
     gc_lines lines;
     char *line;
     gpuconv_status status = gc_lines_open(&lines, path, LONGEST, MOST_BYTES, error);
@@ -167,7 +168,7 @@ gpuconv_status gc_microphones_new(const gc_microphone_files *files, int count, g
                          "%d calibration files, but the number of channels is %d; give one for all, or one for each",
                          calibrations, count);
     for (int k = 0; k < count && calibrations && !status; k++)
-        status = gc_microphone_read(files->calibration[calibrations > 1 ? k : 0], &m[k], error);
+        status = read_calibration(files->calibration[calibrations > 1 ? k : 0], &m[k], error);
     if (!status && files->calibrator)
         status = calibrate(files->calibrator, files->level, m, count, error);
     return status;

@@ -21,15 +21,12 @@ typedef struct gc_microphone_files {
 } gc_microphone_files;
 
 /* Reads the files of `count` microphones. The caller frees *microphones with gc_microphones_free.
- * @return any status of gc_microphone_read and gpuconv_ir_load; ARGUMENT (another number of files or channels) */
+ * A calibration file has lines of a frequency in Hz and a level in dB, with rising frequencies; further numbers of a
+ * line, such as a phase, and lines that begin with no number are left out.
+ * @return FILE, FORMAT, CANCELLED; any status of gpuconv_ir_load; ARGUMENT (another number of files or channels) */
 gpuconv_status gc_microphones_new(const gc_microphone_files *files, int count, gc_microphone **microphones,
                                   gpuconv_error *error);
 void gc_microphones_free(gc_microphone *microphones, int count);
-
-/* Reads a calibration file: lines of a frequency in Hz and a level in dB, with rising frequencies. Further numbers of
- * a line, such as a phase, and lines that begin with no number are left out. The sensitivity stays.
- * @return FILE, FORMAT, MEMORY, CANCELLED */
-gpuconv_status gc_microphone_read(const char *path, gc_microphone *microphone, gpuconv_error *error);
 
 /* Returns the level of the response at a frequency in dB, interpolated over the logarithm of the frequency. Beyond the
  * points it is that of the nearest one. */
