@@ -1,9 +1,9 @@
 #!/bin/sh
 # Tests `gpuconv play` with JACK's dummy driver: another client records the command's ports; the recording equals the offline
-# convolution. If the server is killed, playing and measuring end with a message, and a recording is kept.
+# convolution. A measurement through its own cable gives an impulse. If the server is killed, playing and measuring end with a message, and a recording is kept.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
-needs_sound jackd jack_rec jack_lsp
+needs_sound jackd jack_rec jack_lsp jack_connect
 start_jack
 
 make_audio noise in.wav wav-float 2 48000 200000 0.2
@@ -20,6 +20,16 @@ attempt() {
     "$TOOLS/look_audio" null server.wav offline.wav -85 80000
 }
 attempt || attempt || attempt || fail "the recording differs from the offline convolution"
+
+# A measurement by the same module, whose output is wired to its input meanwhile: an impulse, 5 ms after the beginning.
+measured() {
+    "$GPUCONV" ir measure --play cable.wav --output system --input system --seconds 1 --silence 0.5 --no-check >"$work/log/out" 2>"$work/log/err" &
+    job=$!
+    until_job_has ports sh -c 'timeout 10 jack_connect PortAudio:out_0 PortAudio:in_0'
+    wait $job && grep -q 'direct sound after 5.0. ms' "$work/log/err" && runs ir info cable.wav &&
+        grep -Eq '^  channel 1 .* 100  ' "$work/log/out" # all energy before 50 ms
+}
+one_of_eight measured || fail "the measurement differs: $(cat "$work/log/err" "$work/log/out")"
 
 # PortAudio does not say that the server has gone: it calls nothing more, and waits or aborts where it is closed. Its ALSA
 # plug-in is a device of its own.
