@@ -23,7 +23,7 @@ attempt || attempt || attempt || fail "the recording differs from the offline co
 
 # A measurement by the same module, whose output is wired to its input meanwhile: an impulse, 5 ms after the beginning.
 measured() {
-    "$GPUCONV" ir measure --play cable.wav --output system --input system --seconds 1 --silence 0.5 --no-check >"$work/log/out" 2>"$work/log/err" &
+    "$GPUCONV" ir measure --play cable.wav --sound jack --seconds 1 --silence 0.5 --no-check >"$work/log/out" 2>"$work/log/err" &
     job=$!
     until_job_has ports sh -c 'timeout 10 jack_connect PortAudio:out_0 PortAudio:in_0'
     wait $job && grep -q 'direct sound after 5.0. ms' "$work/log/err" && runs ir info cable.wav &&
@@ -42,6 +42,11 @@ ended() { # ended SECONDS: waits until the job has ended
     done
     wait $job
 }
+runs play --sound jack --list-devices
+grep -q '(JACK' "$work/log/out" || fail "JACK is not listed: $(cat "$work/log/out")"
+grep -v '(JACK' "$work/log/out" && fail "others are listed too: $(cat "$work/log/out")"
+refuses 1 "no such output device" live ir.wav --sound jack --output nonsense
+(JACK_DEFAULT_SERVER=nothing && refuses 1 "JACK does not run" live ir.wav --sound jack) || exit 1
 runs play --list-devices
 devices=system
 grep -q '(ALSA)' "$work/log/out" && devices="system JACK"

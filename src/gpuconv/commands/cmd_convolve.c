@@ -258,7 +258,12 @@ static const char *subcommand_like(const char *word) {
 }
 
 static int command(const char **arguments, int count) {
-    const char *meant = count > 0 && count != 3 ? subcommand_like(arguments[0]) : NULL;
+    const bool is_missing = count > 0 && strcmp(arguments[0], "-") != 0 && access(arguments[0], F_OK) != 0;
+    const char *meant = count > 0 && (count != 3 || is_missing) ? subcommand_like(arguments[0]) : NULL;
+    if (meant && count == 3)
+        return gc_print_error(GC_EXIT_USAGE,
+                              "'%.60s' is neither a file nor a subcommand; did you mean gpuconv %s? try --help",
+                              arguments[0], meant);
     if (meant)
         return gc_print_error(GC_EXIT_USAGE,
                               "three files are needed, IN IR OUT, not %d, and '%.60s' is no subcommand; did you mean "

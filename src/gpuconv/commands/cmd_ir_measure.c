@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char words_sound[] = "auto|pipewire|portaudio";
-
 static struct {
     gc_sweep sweep;
     double length, spl;
@@ -261,7 +259,7 @@ static int check_drawing(const char *const *paths, int count) {
 }
 
 static int run_measure(const char **arguments, int count) {
-    int sound = gc_choose("--sound", measure.sound, words_sound);
+    int sound = gc_choose("--sound", measure.sound, GC_WORDS_SOUND);
     if (sound < 0)
         return GC_EXIT_USAGE;
     if (measure.list)
@@ -346,7 +344,7 @@ static struct poptOption measure_table[] = {
     {"recording", '\0', POPT_ARG_STRING, &measure.recording, 0, "also write the averaged recording to FILE", "FILE"},
     {"block", '\0', POPT_ARG_INT, &measure.config.block, GC_RANGE_BLOCK, "frames per block (default: 4096)", "FRAMES"},
     {"sound", '\0', POPT_ARG_STRING, &measure.sound, 0,
-     "sound system (default: auto, PipeWire if it runs, else PortAudio, which has JACK and ALSA)", words_sound},
+     "sound system (default: auto, PipeWire if it runs, else PortAudio, which has ALSA and JACK)", GC_WORDS_SOUND},
     {"list-devices", '\0', POPT_ARG_NONE, &measure.list, 0, "list the sound devices", NULL},
     {"quiet", 'q', POPT_ARG_NONE, &measure.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
