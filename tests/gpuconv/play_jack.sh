@@ -22,11 +22,12 @@ attempt() {
 attempt || attempt || attempt || fail "the recording differs from the offline convolution"
 
 # A measurement by the same module, whose output is wired to its input meanwhile: an impulse, 5 ms after the beginning.
+# shellcheck disable=SC2317 # called by one_of_eight
 measured() {
     "$GPUCONV" ir measure --play cable.wav --sound jack --seconds 1 --silence 0.5 --no-check >"$work/log/out" 2>"$work/log/err" &
     job=$!
     until_job_has ports sh -c 'timeout 10 jack_connect PortAudio:out_0 PortAudio:in_0'
-    wait $job && grep -q 'direct sound after 5.0. ms' "$work/log/err" && runs ir info cable.wav &&
+    wait "$job" && grep -q 'direct sound after 5.0. ms' "$work/log/err" && runs ir info cable.wav &&
         grep -Eq '^  channel 1 .* 100  ' "$work/log/out" # all energy before 50 ms
 }
 one_of_eight measured || fail "the measurement differs: $(cat "$work/log/err" "$work/log/out")"
