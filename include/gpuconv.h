@@ -1256,6 +1256,7 @@ typedef struct gpuconv_job {
     const char *head; /**< of a SOFA file: the listener's head turns as in this file of gpuconv_head_load, before the
                          channels of `path` or those of the preparation's direction or speakers, of which
                          interpolate, by_distance, decode, diffuse_eq and gain may be set. NULL: it does not turn */
+    int compression;  /**< of a FLAC output: 1 + its level, 0 (fastest) to 8 (smallest); 0 (default): level 5 */
 } gpuconv_job;
 
 /** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */

@@ -112,6 +112,7 @@ def convolve_file(
     gain: float = 0.0,
     format: Optional[str] = None,
     encoding: Optional[str] = None,
+    compression: Optional[int] = None,
     dither: bool = False,
     raw: Optional[str] = None,
     plot: Optional[Path] = None,
@@ -130,8 +131,8 @@ def convolve_file(
     """Convolves a file with a response into a file, as `gpuconv IN IR OUT`, in constant memory. The same bytes.
 
     mode: "full", "same", "valid". tail: with "full", seconds kept behind the input's end, or "auto" (down to -90 dBFS);
-    None: all. gain: of the result in dB. format, encoding, dither, raw, plot, backend, algorithm, device, threads: as
-    the command's options. steps: as in prepare_ir(); ir_layout is "stereo" as in the command: 4 channels are true stereo
+    None: all. gain: of the result in dB. format, encoding, compression, dither, raw, plot, backend, algorithm, device,
+    threads: as the command's options. steps: as in prepare_ir(); ir_layout is "stereo" as in the command: 4 channels are true stereo
     for a mono input too.
     path, head, interval, doppler: of a SOFA file: the channels of the input move along the rows of a file, and the head
     turns as in a file, as in SofaSet.move().
@@ -148,6 +149,8 @@ def convolve_file(
         "device": whole("device", device, -1, 1023),
         "threads": whole("threads", threads, 0, 1024, "; 0 stands for all cores"),
     }
+    if compression is not None:
+        options["compression"] = whole("compression", compression, 0, 8)
     if path is not None or head is not None:
         options.update(interval=real("interval", interval), doppler=bool(doppler))
     if tail == "auto":

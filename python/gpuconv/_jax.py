@@ -1,7 +1,8 @@
 """Convolution of arrays that JAX traces: a primitive with rules for jax.jit, jax.grad, jax.jvp and jax.vmap.
 
-The primitive works on rows: a (R, n), b (rows, m), and row i of a goes with row (i // group) % rows of b. Its three
-operations (_batches) are linear in both operands, and the transpose of each is another one. XLA calls functions of _core
+The primitive works on rows: a (R, n), b (rows, m), and row i of a goes with row (i // group) % rows of b. With `hop` a row of
+responses has those of all blocks of `hop` frames, one after the other. Its three operations (_batches) are linear in both
+operands, and the transpose of each is another one. XLA calls functions of _core
 itself (foreign-function interface), on an NVIDIA GPU with its stream; in a build without them it calls through the host.
 """
 
@@ -30,7 +31,7 @@ def _shape(a: Any, b: Any, operation: int, frames: int, rows: int) -> jax.ShapeD
     return jax.ShapeDtypeStruct((rows if operation == GRADIENT_RESPONSE else a.shape[0], frames), np.float32)
 
 
-def _abstract(a: Any, b: Any, *, operation: int, offset: int, frames: int, rows: int, group: int, threads: int) -> Any:
+def _abstract(a: Any, b: Any, *, operation: int, frames: int, rows: int, **rest: Any) -> Any:
     return a.update(shape=_shape(a, b, operation, frames, rows).shape)
 
 
@@ -92,13 +93,15 @@ batching.primitive_batchers[_rows_p] = _batch
 # ---- Calls ----
 
 
-def compute_on_host(a: Any, b: Any, *, operation: int, offset: int, frames: int, rows: int, group: int, threads: int) -> np.ndarray:
+def compute_on_host(
+    a: Any, b: Any, *, operation: int, offset: int, frames: int, rows: int, group: int, threads: int, hop: int, linear: bool
+) -> np.ndarray:
     """Returns the result of the primitive for arrays that can be read on the host."""
     a, b = np.asarray(a), np.asarray(b)
     split = a.reshape((-1, rows, group, a.shape[-1]))
     gradient = operation == GRADIENT_RESPONSE
     second = b.reshape(split.shape[:-1] + b.shape[-1:]) if gradient else b[:, None]
-    made = _host.compute(operation, split, second, offset, frames, threads, (rows, 1) if gradient else ())
+    made = _host.compute(operation, split, second, offset, frames, threads, (rows, 1) if gradient else (), hop, linear)
     return made.reshape((-1, frames))
 
 
@@ -111,7 +114,7 @@ def _call_of_xla(context: Any, a: Any, b: Any, *, frames: int, rows: int, **attr
     return lower(context, a, b, **{name: np.int64(value) for name, value in attributes.items()})
 
 
-_rows_p.def_impl(jax.jit(_rows_p.bind, static_argnames=("operation", "offset", "frames", "rows", "group", "threads")))
+_rows_p.def_impl(jax.jit(_rows_p.bind, static_argnames=("operation", "offset", "frames", "rows", "group", "threads", "hop", "linear")))
 mlir.register_lowering(_rows_p, mlir.lower_fun(_through_host, multiple_results=False))
 if hasattr(_core, "xla_rows"):
     try:
@@ -120,6 +123,22 @@ if hasattr(_core, "xla_rows"):
             mlir.register_lowering(_rows_p, _call_of_xla, platform=platform)
     except Exception:  # an XLA that is older than the headers
         pass
+
+
+def _in_rows(x: Any, h: Any, offset: int, frames: int, threads: Optional[int], hop: int = 0, linear: bool = False) -> Any:
+    """Returns the convolution along the last dimension, in the promoted type."""
+    batch = broadcast_batch(x.shape, h.shape)
+    dtype, size = jnp.promote_types(x.dtype, h.dtype), int(np.prod(batch))
+    shared = share(batch, h.shape[:-1])
+    if shared is None:
+        h, shared = jnp.broadcast_to(h, batch + h.shape[-1:]), (size, 1)
+    if size == 0:
+        return jnp.zeros(batch + (frames,), dtype)
+    rows = jnp.broadcast_to(x, batch + x.shape[-1:]).reshape((size, -1)).astype(np.float32)
+    taps = h.reshape((shared[0], -1)).astype(np.float32)
+    made = _rows_p.bind(rows, taps, operation=CONVOLVE, offset=offset, frames=frames, rows=shared[0], group=shared[1],
+                        threads=_host.thread_count(threads), hop=hop, linear=linear)
+    return made.reshape(batch + (frames,)).astype(dtype)
 
 
 def convolve(x: Any, h: Any, mode: Mode, axis: int, delay: int, threads: Optional[int]) -> Any:
@@ -135,18 +154,15 @@ def convolve(x: Any, h: Any, mode: Mode, axis: int, delay: int, threads: Optiona
         if not one and h.ndim != x.ndim:
             raise ValueError(f"with axis={axis} h must have 1 or, as x, {x.ndim} dimensions, not {h.ndim}")
         x, h = jnp.moveaxis(x, axis, -1), h if one else jnp.moveaxis(h, axis, -1)
-    batch = broadcast_batch(x.shape, h.shape)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     warn_of_axis(x.shape, h.shape[-1])
-    dtype, size = jnp.promote_types(x.dtype, h.dtype), int(np.prod(batch))
-    shared = share(batch, h.shape[:-1])
-    if shared is None:
-        h, shared = jnp.broadcast_to(h, batch + h.shape[-1:]), (size, 1)
-    if size == 0:
-        y = jnp.zeros(batch + (frames,), dtype)
-    else:
-        rows = jnp.broadcast_to(x, batch + x.shape[-1:]).reshape((size, -1)).astype(np.float32)
-        taps = h.reshape((shared[0], -1)).astype(np.float32)
-        y = _rows_p.bind(rows, taps, operation=CONVOLVE, offset=offset, frames=frames, rows=shared[0], group=shared[1],
-                         threads=_host.thread_count(threads)).reshape(batch + (frames,)).astype(dtype)
+    y = _in_rows(x, h, offset, frames, threads)
     return y if last else jnp.moveaxis(y, -1, axis)
+
+
+def convolve_blocks(x: Any, h: Any, hop: int, linear: bool, offset: int, frames: int, threads: Optional[int]) -> Any:
+    """Convolves blocks of `hop` frames of x with responses of their own, h (..., blocks x taps)."""
+    x, h = jnp.asarray(x), jnp.asarray(h)
+    for name, array in (("x", x), ("h", h)):
+        check_floats(name, array)
+    return _in_rows(x, h, offset, frames, threads, hop, linear)

@@ -37,8 +37,8 @@ def _library(array: Any, name: str) -> str:
     if module in ("jax", "jaxlib"):
         if is_traced(array):
             raise TypeError(
-                f"{name} is traced by JAX and has no values: inside of jax.jit, jax.grad and jax.vmap use gpuconv.convolve(x, h), or "
-                "a Convolver that was made of an array outside of them; call everything else outside of them")
+                f"{name} is traced by JAX and has no values: inside of jax.jit, jax.grad and jax.vmap use gpuconv.convolve(x, h), "
+                "gpuconv.time_varying(x, h, hop), or a Convolver that was made of an array outside of them; call everything else outside of them")
         return "jax"
     # A subclass, such as torch.nn.Parameter of another module.
     for base in type(array).__mro__[1:]:

@@ -10,7 +10,7 @@ from . import _core
 from ._batches import CONVOLVE, broadcast_batch
 from ._convolve import is_on_gpu
 from ._host import compute, thread_count
-from ._libraries import check_frames, from_host, host_view, same_library, to_host
+from ._libraries import check_frames, from_host, host_view, is_traced, same_library, to_host
 from ._modes import Mode, choose, whole, window
 
 INTERPOLATION = ("hold", "linear")
@@ -42,13 +42,13 @@ def time_varying(
     mode, delay, threads: as in convolve(), with the number of taps of h.
 
     Returns an array of the same library, (..., frames of the mode). Tensors of PyTorch that need gradients by x and h get
-    them. Raises TypeError and ValueError as convolve().
+    them, and so do arrays of JAX that are traced. Raises TypeError and ValueError as convolve().
     """
     hop = whole("hop", hop, 1, 1 << 30)
     linear = choose("interpolate", interpolate, INTERPOLATION) == 1
-    kind = same_library(x, h)
-    if kind == "numpy":
-        x, h = np.asarray(x), np.asarray(h)
+    traced = is_traced(x) or is_traced(h)
+    kind = "jax" if traced else same_library(x, h)
+    x, h = (np.asarray(array) if isinstance(array, (list, tuple, float, int)) else array for array in (x, h))
     check_blocks(tuple(x.shape), tuple(h.shape), hop)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     flat = h.reshape(tuple(h.shape[:-2]) + (h.shape[-2] * h.shape[-1],))
@@ -56,6 +56,10 @@ def time_varying(
         from ._torch import convolve_blocks
 
         return convolve_blocks(x, flat, hop, linear, offset, frames)
+    if traced:
+        from ._jax import convolve_blocks as blocks_of_jax
+
+        return blocks_of_jax(x, flat, hop, linear, offset, frames, threads)
     if kind == "cupy" or (kind == "jax" and is_on_gpu(x)):
         from ._cuda import run_library
 

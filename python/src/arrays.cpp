@@ -171,17 +171,17 @@ void compute(int operation, const floats_in &first, const floats_in &second, con
 
 } // namespace
 
-gpuconv_arrays_job job_of_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset) {
-    gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
+gpuconv_arrays_job job_of_rows(const rows_call &call, const gpuconv_rows *rows) {
+    gpuconv_arrays_job job = new_job((int)call.operation, call.group, call.offset, nullptr);
     for (int i = 0; i < 3; i++)
         role(job, i) = rows[i];
+    vary(job, call.hop, call.linear != 0);
     return job;
 }
 
-gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
-                            gpuconv_error *error) {
-    const borrowed on(threads);
-    const gpuconv_arrays_job job = job_of_rows(operation, rows, group, offset);
+gpuconv_status compute_rows(const rows_call &call, const gpuconv_rows *rows, gpuconv_error *error) {
+    const borrowed on((int)call.threads);
+    const gpuconv_arrays_job job = job_of_rows(call, rows);
     *error = on.error;
     return on.status ? on.status : gpuconv_arrays_run(on.own.place.get(), &job, nullptr, 0, nullptr, error);
 }

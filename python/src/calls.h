@@ -68,12 +68,15 @@ inline void run_interruptible(const work &call) {
     run_interruptible(&cancel, call);
 }
 
-// Returns the job of an operation on three arrays: first, second, result.
-gpuconv_arrays_job job_of_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset);
+// An operation on three arrays: first, second, result. With `hop` a row of responses has those of all blocks.
+struct rows_call {
+    int64_t operation, group, offset, threads, hop, linear;
+};
+
+gpuconv_arrays_job job_of_rows(const rows_call &call, const gpuconv_rows *rows);
 
 // Does such a job in host memory, for a caller that has no GIL.
-gpuconv_status compute_rows(int operation, const gpuconv_rows *rows, int64_t group, int64_t offset, int threads,
-                            gpuconv_error *error);
+gpuconv_status compute_rows(const rows_call &call, const gpuconv_rows *rows, gpuconv_error *error);
 
 // Calls a function of the library that makes a response: make(&made, error).
 template <typename Make> response made_by(Make make) {

@@ -91,6 +91,7 @@ gpuconv_job job_of(const dictionary &o) {
     gpuconv_job job = gpuconv_job_default();
     job.gain = number("gain", 0);
     job.dither = number("dither", 0) != 0;
+    job.compression = (int)number("compression", -1) + 1;
     job.mode = (gpuconv_mode)(int)number("mode", 0);
     job.tail = number("tail", INFINITY);
     job.tail_floor = number("tail_floor", 0);

@@ -7,6 +7,13 @@
 #include <map>
 #include <mutex>
 
+XLA_FFI_REGISTER_STRUCT_ATTR_DECODING(rows_call, xla::ffi::StructMember<int64_t>("operation"),
+                                      xla::ffi::StructMember<int64_t>("group"),
+                                      xla::ffi::StructMember<int64_t>("offset"),
+                                      xla::ffi::StructMember<int64_t>("threads"),
+                                      xla::ffi::StructMember<int64_t>("hop"),
+                                      xla::ffi::StructMember<int64_t>("linear"));
+
 namespace ffi = xla::ffi;
 
 namespace {
@@ -18,11 +25,10 @@ gpuconv_rows rows_of(rows_in &buffer) {
     return gpuconv_rows_of_floats(buffer.typed_data(), buffer.dimensions()[0], buffer.dimensions()[1]);
 }
 
-ffi::Error call(rows_in first, rows_in second, rows_out made, int64_t operation, int64_t group, int64_t offset,
-                int64_t threads) {
+ffi::Error on_cpu(rows_in first, rows_in second, rows_out made, rows_call call) {
     const gpuconv_rows rows[3] = {rows_of(first), rows_of(second), rows_of(*made)};
     gpuconv_error error = {};
-    if (compute_rows((int)operation, rows, group, offset, (int)threads, &error))
+    if (compute_rows(call, rows, &error))
         return ffi::Error::Internal(error.message);
     return ffi::Error::Success();
 }
@@ -33,13 +39,10 @@ template <typename Binding> auto with_rows(Binding binding) {
         .template Arg<rows_in>()
         .template Arg<rows_in>()
         .template Ret<rows_in>()
-        .template Attr<int64_t>("operation")
-        .template Attr<int64_t>("group")
-        .template Attr<int64_t>("offset")
-        .template Attr<int64_t>("threads");
+        .template Attrs<rows_call>();
 }
 
-XLA_FFI_DEFINE_HANDLER(handler, call, with_rows(ffi::Ffi::Bind()));
+XLA_FFI_DEFINE_HANDLER(handler, on_cpu, with_rows(ffi::Ffi::Bind()));
 
 // Returns the place on the current device, whose number among XLA's devices is `ordinal`; nullptr: *error has the
 // reason. Places are kept until the process ends.
@@ -53,10 +56,10 @@ gpuconv_arrays *place_on_gpu(int ordinal, gpuconv_error *error) {
     return found;
 }
 
-ffi::Error call_on_gpu(struct CUstream_st *stream, ffi::ScratchAllocator scratch, int32_t ordinal, rows_in first,
-                       rows_in second, rows_out made, int64_t operation, int64_t group, int64_t offset, int64_t) {
+ffi::Error on_gpu(struct CUstream_st *stream, ffi::ScratchAllocator scratch, int32_t ordinal, rows_in first,
+                  rows_in second, rows_out made, rows_call call) {
     const gpuconv_rows rows[3] = {rows_of(first), rows_of(second), rows_of(*made)};
-    const gpuconv_arrays_job job = job_of_rows((int)operation, rows, group, offset);
+    const gpuconv_arrays_job job = job_of_rows(call, rows);
     gpuconv_error error = {};
     size_t bytes = 0;
     gpuconv_arrays *place = place_on_gpu(ordinal, &error);
@@ -74,7 +77,7 @@ ffi::Error call_on_gpu(struct CUstream_st *stream, ffi::ScratchAllocator scratch
     return ffi::Error::Success();
 }
 
-XLA_FFI_DEFINE_HANDLER(handler_on_gpu, call_on_gpu,
+XLA_FFI_DEFINE_HANDLER(handler_on_gpu, on_gpu,
                        with_rows(ffi::Ffi::Bind()
                                      .Ctx<ffi::PlatformStream<struct CUstream_st *>>()
                                      .Ctx<ffi::ScratchAllocator>()

@@ -14,6 +14,7 @@
 #define GC_RANGES(X)                                                                                                   \
     X(ANY_COUNT, 0, INT64_MAX)                                                                                         \
     X(CHANNEL, 0, 1024)                                                                                                \
+    X(COMPRESSION, 0, 8)                                                                                               \
     X(CROSSFADE, 0, 60)                                                                                                \
     X(BENCH_CHANNELS, 1, 64)                                                                                           \
     X(BENCH_FRAMES, 1, 1e10)                                                                                           \

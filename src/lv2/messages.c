@@ -88,7 +88,7 @@ static bool write_property(plugin *p, LV2_URID property, LV2_URID type, const ch
 static bool write_properties(plugin *p) {
     bool good = true;
     for (int s = 0; s < SLOTS; s++)
-        if (*p->slot[s].announced_path)
+        if (*p->slot[s].announced_path || p->slot[s].emptied)
             good = good && write_property(p, p->uri.response[s], p->uri.path, p->slot[s].announced_path);
     return good && write_property(p, p->uri.error, p->uri.string, p->error);
 }

@@ -62,11 +62,13 @@ typedef struct slot {
     _Atomic(gpuconv_realtime *) realtime; /* NULL: no response, or a spatial form */
     _Atomic double lead;                  /* frames of the response before its time zero */
     _Atomic int64_t frames;               /* of the longest one so far */
+    _Atomic bool present;                 /* false: none was loaded, or it was unloaded */
     char path[PATH_MOST];                 /* of the response that was loaded last; "": none */
     edits loaded;                         /* those that it was loaded with; protected by `loading` */
     _Atomic uint32_t load_count;          /* number of the last load of another file */
     /* The audio thread's own */
     char announced_path[PATH_MOST]; /* sent to the host */
+    bool emptied;                   /* it was unloaded: the empty path is sent too */
     float part;                     /* current gain, which moves to that of the crossfade; -1: none yet */
     int64_t quiet;                  /* frames of silence that were fed since the gain is 0 */
 } slot;
@@ -145,7 +147,7 @@ void gc_lv2_log_error(plugin *p, const char *text);
 /* What is loaded. */
 typedef struct load {
     int slot;            /* of the path */
-    const char *path;    /* shorter than PATH_MOST; NULL: the current responses are edited */
+    const char *path;    /* shorter than PATH_MOST; "": the second response is unloaded; NULL: both are edited */
     const edits *wanted; /* how they are edited; NULL: as now */
     uint32_t number;     /* receives that of this load, with a path */
 } load;
@@ -154,7 +156,8 @@ typedef struct load {
  * audio thread: it reads files and blocks. @return whether that was done; if not, `error` has the reason */
 bool gc_lv2_load(plugin *p, load *l, gpuconv_error *error);
 
-/* Asks the worker to load a response; called on the audio thread. An empty or too long path is ignored.
+/* Asks the worker to load a response; called on the audio thread. A too long path is ignored, and an empty one of the
+ * first response; that of the second one unloads it.
  * @param length of the path, which need not end with a null character */
 void gc_lv2_schedule_load(plugin *p, int number, const char *path, size_t length);
 

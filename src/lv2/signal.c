@@ -104,7 +104,7 @@ static void run_delays(plugin *p, int64_t from, int64_t n, float *const *delayed
 
 /* Returns the gain of a slot that the crossfade asks for: those of both keep the power of different responses. */
 static float wanted_part(const plugin *p, int s) {
-    const float way = atomic_load(&p->slot[1].realtime) ? gc_lv2_limited(p->parameter[CROSSFADE], 0, 100) / 100 : 0;
+    const float way = atomic_load(&p->slot[1].present) ? gc_lv2_limited(p->parameter[CROSSFADE], 0, 100) / 100 : 0;
     return way <= 0   ? (float)(s == 0)
            : way >= 1 ? (float)(s == 1)
            : s        ? sinf(1.57079633F * way)

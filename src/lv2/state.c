@@ -22,7 +22,8 @@ static void free_path(const LV2_Feature *const *features, char *path) {
         free(path);
 }
 
-/* Stores the path of a response. */
+/* Stores the path of a response; that there is no second one as an empty string, because hosts take an empty path for
+ * that of a folder. */
 static LV2_State_Status save_slot(plugin *p, int s, LV2_State_Store_Function store, LV2_State_Handle to,
                                   const LV2_Feature *const *features) {
     LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);
@@ -31,7 +32,9 @@ static LV2_State_Status save_slot(plugin *p, int s, LV2_State_Store_Function sto
     memcpy(path, p->slot[s].path, sizeof path);
     pthread_mutex_unlock(&p->path_lock);
     if (!*path)
-        return LV2_STATE_SUCCESS;
+        return s == 0 || p->form.is_space
+                   ? LV2_STATE_SUCCESS
+                   : store(to, p->uri.response[s], path, 1, p->uri.string, LV2_STATE_IS_POD | LV2_STATE_IS_PORTABLE);
     char *mapped = map ? map->abstract_path(map->handle, path) : NULL;
     const char *stored = mapped ? mapped : path;
     LV2_State_Status status = store(to, p->uri.response[s], stored, strlen(stored) + 1, p->uri.path,
@@ -51,7 +54,7 @@ static LV2_State_Status save(LV2_Handle handle, LV2_State_Store_Function store, 
     return status;
 }
 
-/* Loads a saved response. */
+/* Loads a saved response, or unloads the second one if the state says that there was none. */
 static LV2_State_Status restore_slot(plugin *p, int s, LV2_State_Retrieve_Function retrieve, LV2_State_Handle from,
                                      const LV2_Feature *const *features) {
     size_t size = 0;
@@ -61,11 +64,13 @@ static LV2_State_Status restore_slot(plugin *p, int s, LV2_State_Retrieve_Functi
     const char *stored = p->map ? retrieve(from, p->uri.response[s], &size, &type, &stored_flags) : NULL;
     if (!stored)
         return LV2_STATE_SUCCESS; /* a state without a response keeps the current one */
-    if (type != p->uri.path || size < 2 || size > PATH_MOST || memchr(stored, '\0', size) != stored + size - 1) {
+    const bool none = s == 1 && type == p->uri.string && size == 1 && !*stored;
+    if (!none &&
+        (type != p->uri.path || size < 2 || size > PATH_MOST || memchr(stored, '\0', size) != stored + size - 1)) {
         gc_lv2_log_error(p, "the response in the saved state is not a path of 1 to 4095 bytes");
         return LV2_STATE_ERR_BAD_TYPE;
     }
-    char *mapped = map ? map->absolute_path(map->handle, stored) : NULL;
+    char *mapped = map && !none ? map->absolute_path(map->handle, stored) : NULL;
     load l = {.slot = s, .path = mapped ? mapped : stored};
     bool good = strlen(l.path) < PATH_MOST;
     if (!good)
@@ -74,6 +79,7 @@ static LV2_State_Status restore_slot(plugin *p, int s, LV2_State_Retrieve_Functi
     good = good && gc_lv2_load(p, &l, &error);
     if (good) {
         (void)snprintf(p->slot[s].announced_path, sizeof p->slot[s].announced_path, "%s", l.path);
+        p->slot[s].emptied = none;
     } else {
         gc_lv2_log_error(p, error.message);
     }

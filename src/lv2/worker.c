@@ -157,11 +157,26 @@ static gpuconv_status prepare(const plugin *p, const char *path, const edits *wa
     return error->status;
 }
 
-/* Prepares a response, and exchanges it for that of its slot. Returns the errors of the library. */
+/* Makes a response of one silent frame, which needs no memory to speak of. */
+static gpuconv_status prepare_silence(double rate, gpuconv_ir **ir, gpuconv_error *error) {
+    static const float silence;
+    gpuconv_ir *quad;
+    gpuconv_status status =
+        gpuconv_ir_new((const float *const[]){&silence, &silence, &silence, &silence}, 4, 1, rate, &quad, error);
+    if (status)
+        return status;
+    status = gpuconv_ir_route(quad, 2, ir, error);
+    gpuconv_ir_free(quad);
+    return status;
+}
+
+/* Prepares a response, "" for none, and exchanges it for that of its slot. Returns the errors of the library. */
 static gpuconv_status exchange(plugin *p, slot *s, const char *path, const edits *wanted, gpuconv_error *error) {
     gpuconv_ir *ir;
     gpuconv_realtime *realtime = atomic_load(&s->realtime);
-    gpuconv_status status = prepare(p, path, wanted, &ir, error);
+    if (!*path && !realtime)
+        return GPUCONV_OK;
+    gpuconv_status status = *path ? prepare(p, path, wanted, &ir, error) : prepare_silence(p->rate, &ir, error);
     if (status)
         return status;
     const int64_t frames = gpuconv_ir_frames(ir), longest = atomic_load(&s->frames);
@@ -175,6 +190,7 @@ static gpuconv_status exchange(plugin *p, slot *s, const char *path, const edits
         atomic_store(&s->lead, (double)gpuconv_ir_lead(ir));
         atomic_store(&s->frames, frames > longest ? frames : longest);
         atomic_store(&s->realtime, realtime);
+        atomic_store(&s->present, *path != '\0');
     }
     gpuconv_ir_free(ir);
     return status;
@@ -234,7 +250,7 @@ static bool schedule(plugin *p, const message *m) {
 
 void gc_lv2_schedule_load(plugin *p, int number, const char *path, size_t length) {
     message m = {.slot = number, .length = (uint32_t)length, .wanted = gc_lv2_port_edits(p)};
-    if (length == 0 || length >= PATH_MOST)
+    if ((length == 0 && number == 0) || length >= PATH_MOST)
         return;
     memcpy(m.text, path, length);
     m.text[length] = '\0';
@@ -301,6 +317,7 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
     if (m.kind == LOAD && !m.failed &&
         m.load_number == atomic_load(&p->slot[m.slot].load_count)) { /* otherwise another has been loaded since */
         memcpy(p->slot[m.slot].announced_path, m.text, m.length + 1);
+        p->slot[m.slot].emptied = m.length == 0;
         p->announce = true;
     }
     return LV2_WORKER_SUCCESS;

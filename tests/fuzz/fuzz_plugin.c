@@ -102,8 +102,9 @@ static LV2_State_Status store(LV2_State_Handle handle, uint32_t key, const void 
                               uint32_t flags) {
     (void)handle;
     (void)flags;
-    if ((strcmp(uris[key], RESPONSE_URI) != 0 && strcmp(uris[key], SECOND_URI) != 0) || type != 1 ||
-        strlen(value) + 1 != size)
+    const bool is_second = strcmp(uris[key], SECOND_URI) == 0;
+    const bool is_none = is_second && !*(const char *)value && strcmp(uris[type], LV2_ATOM__String) == 0;
+    if ((strcmp(uris[key], RESPONSE_URI) != 0 && !is_second) || (type != 1 && !is_none) || strlen(value) + 1 != size)
         abort();
     return LV2_STATE_SUCCESS;
 }

@@ -27,6 +27,19 @@ runs -b cpu in.wav ir.wav i.ogg --encoding vorbis
 about i.ogg "20499 2 44100 ogg vorbis"
 runs -b cpu in.wav ir.wav j.flac --encoding s16
 about j.flac "20499 2 44100 flac 16"
+# FLAC at each level has the same samples and the bytes of flac -LEVEL, and other formats have no levels.
+refuses 2 "--compression '9': LEVEL is a whole number from 0 to 8" in.wav ir.wav k.flac --compression 9
+refuses 1 "k.wav: levels of compression are FLAC's" in.wav ir.wav k.wav --compression 5
+for level in 0 5 8; do
+    runs -b cpu in.wav ir.wav k$level.flac --encoding s16 --compression $level
+    "$TOOLS/look_audio" near k$level.flac j.flac 0 || fail "--compression $level: other samples"
+    if command -v flac >"$work/log/which"; then
+        flac -s -f -d k$level.flac -o decoded.wav || fail "flac -d"
+        flac -s -f -$level --no-padding --no-seektable decoded.wav -o recoded.flac || fail "flac -$level"
+        cmp k$level.flac recoded.flac || fail "--compression $level: other bytes than flac -$level"
+    fi
+done
+cmp k5.flac j.flac || fail "the default is not level 5"
 refuses 2 "--format 'mp9': no such format" in.wav ir.wav out.wav --format mp9
 refuses 2 "--encoding 's17': no such encoding" in.wav ir.wav out.wav --encoding s17
 refuses 1 "cannot hold 2 channels at 44100 Hz as float" in.wav ir.wav out.wav --format flac --encoding float

@@ -98,6 +98,16 @@ after_5_ms() {
     grep -qE 'direct sound after (4.[89].|5.0.) ms' "$work/log/err"
 }
 one_of_eight after_5_ms || fail "not after 5 ms: $(cat "$work/log/err")"
+# Two positions: a Return before the second one, a file for each, and the mean over two microphones and two positions.
+printf '\n\n\n\n' >returns
+measure --loopback 3 --positions 2 <returns || fail "two positions: exit $?: $(cat "$work/log/err")"
+says "position 2 of 2: press Return"
+for number in 1 2; do
+    about found-$number.wav "19200 3 48000 wav float"
+done
+grep -q '^mean of 6 ' "$work/log/out" || fail "no mean: $(cat "$work/log/out")"
+measure --loopback 3 --positions 5 </dev/null && fail "five positions without a Return"
+says "standard input has ended before position 2 of 5"
 # A sink and a source of PulseAudio by name, while others are the default, and their list.
 quietly pactl load-module module-null-sink sink_name=other rate=48000 || fail "no second sink"
 quietly pactl set-default-sink other
@@ -134,5 +144,7 @@ refuses_measure "no input receives the sweep; check devices" --loopback 3 --no-c
 refuses_measure "the loopback, input 4, does not receive the sweep" --loopback 4 --no-check
 refuses 2 "the loopback is input 3, but 2 are recorded" ir measure --play out.wav --inputs 2 --loopback 3
 refuses 2 "with --play one file is needed" ir measure --play
+refuses 2 "--positions needs --play, and excludes" ir measure --play out.wav --positions 2 --csv
+refuses 2 "--positions needs --play" ir measure out.wav --positions 2
 refuses 2 "at least 0.1 s" ir measure --play out.wav --silence 0
 refuses 1 "no such input" ir measure --play out.wav --input nonsense

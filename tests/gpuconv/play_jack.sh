@@ -1,9 +1,9 @@
 #!/bin/sh
 # Tests `gpuconv play` with JACK's dummy driver: another client records the command's ports; the recording equals the offline
-# convolution. If the server is killed, playing and measuring end with a message, and a recording is kept.
+# convolution. A measurement through its own cable gives an impulse. If the server is killed, playing and measuring end with a message, and a recording is kept.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
-needs_sound jackd jack_rec jack_lsp
+needs_sound jackd jack_rec jack_lsp jack_connect
 start_jack
 
 make_audio noise in.wav wav-float 2 48000 200000 0.2
@@ -21,6 +21,17 @@ attempt() {
 }
 attempt || attempt || attempt || fail "the recording differs from the offline convolution"
 
+# A measurement by the same module, whose output is wired to its input meanwhile: an impulse, 5 ms after the beginning.
+# shellcheck disable=SC2317 # called by one_of_eight
+measured() {
+    "$GPUCONV" ir measure --play cable.wav --sound jack --seconds 1 --silence 0.5 --no-check >"$work/log/out" 2>"$work/log/err" &
+    job=$!
+    until_job_has ports sh -c 'timeout 10 jack_connect PortAudio:out_0 PortAudio:in_0'
+    wait "$job" && grep -q 'direct sound after 5.0. ms' "$work/log/err" && runs ir info cable.wav &&
+        grep -Eq '^  channel 1 .* 100  ' "$work/log/out" # all energy before 50 ms
+}
+one_of_eight measured || fail "the measurement differs: $(cat "$work/log/err" "$work/log/out")"
+
 # PortAudio does not say that the server has gone: it calls nothing more, and waits or aborts where it is closed. Its ALSA
 # plug-in is a device of its own.
 ended() { # ended SECONDS: waits until the job has ended
@@ -32,6 +43,11 @@ ended() { # ended SECONDS: waits until the job has ended
     done
     wait $job
 }
+runs play --sound jack --list-devices
+grep -q '(JACK' "$work/log/out" || fail "JACK is not listed: $(cat "$work/log/out")"
+grep -v '(JACK' "$work/log/out" && fail "others are listed too: $(cat "$work/log/out")"
+refuses 1 "no such output device" live ir.wav --sound jack --output nonsense
+(JACK_DEFAULT_SERVER=nothing && refuses 1 "JACK does not run" live ir.wav --sound jack) || exit 1
 runs play --list-devices
 devices=system
 grep -q '(ALSA)' "$work/log/out" && devices="system JACK"

@@ -29,6 +29,7 @@ refuses 2 "did you mean gpuconv play?" plya in.wav
 refuses 2 "did you mean gpuconv batch?" btach m.csv --quiet
 refuses 2 "did you mean gpuconv ir info?" info in.wav
 refuses 2 "did you mean gpuconv help?" hlep
+refuses 2 "'plya' is neither a file nor a subcommand; did you mean gpuconv play?" plya in.wav ir.wav
 refuses 2 "not 1, beginning with 'in.wav', which is no subcommand either" in.wav
 refuses 2 "--nonsense: unknown option; try --help" --nonsense in.wav ir.wav out.wav
 refuses 2 "auto, cpu or cuda" --backend gpu in.wav ir.wav out.wav

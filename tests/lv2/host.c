@@ -202,7 +202,9 @@ LV2_State_Status host_store(LV2_State_Handle handle, uint32_t key, const void *v
     (void)handle;
     (void)flags;
     const bool is_second = key == host_map_uri(NULL, SECOND_URI);
-    CHECK((is_second || key == host_map_uri(NULL, RESPONSE_URI)) && type == host_map_uri(NULL, LV2_ATOM__Path) &&
+    const bool is_none = is_second && size == 1; /* an empty string: hosts take an empty path for that of a folder */
+    CHECK((is_second || key == host_map_uri(NULL, RESPONSE_URI)) &&
+              type == host_map_uri(NULL, is_none ? LV2_ATOM__String : LV2_ATOM__Path) &&
               size <= sizeof host_stored_path[0],
           "the state contains something else");
     memcpy(host_stored_path[is_second], value, size);
@@ -213,9 +215,9 @@ const void *host_retrieve(LV2_State_Handle handle, uint32_t key, size_t *size, u
     (void)handle;
     const char *path = host_stored_path[key == host_map_uri(NULL, SECOND_URI)];
     *size = strlen(path) + 1;
-    *type = host_map_uri(NULL, LV2_ATOM__Path);
+    *type = host_map_uri(NULL, *path ? LV2_ATOM__Path : LV2_ATOM__String);
     *flags = LV2_STATE_IS_POD;
-    return *path ? path : NULL;
+    return path;
 }
 
 struct host_state host_state;

@@ -157,6 +157,35 @@ static void the_sound_crosses_to_a_second_response(void **state) {
     host_delete(h);
 }
 
+static void the_second_response_is_unloaded(void **state) {
+    (void)state;
+    host *h = host_new("urn:gpuconv:stereo");
+    settle(h, write_taps("first.wav", 1, 1, 1, (float[]){0.5f}));
+    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
+    assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS); /* without a second */
+    h->number[CROSSFADE] = 100;
+    for (int way = 0; way < 2; way++) { /* by a message, and by a state that was saved without it */
+        host_play_second(h, write_taps("second.wav", 2, 1, 1, (float[]){-0.25f, 0}));
+        host_deliver_reply(h);
+        (void)host_roughness(h, 100);
+        CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f && *h->announced[1], "the second: %g",
+              (double)host_peak(h, 20));
+        if (way == 0)
+            host_play_second(h, "");
+        else
+            assert_int_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
+        const float worst = host_roughness(h, 100);
+        CHECK(worst < 0.001f, "unloading clicks: %g", (double)worst);
+        CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "the first alone: %g", (double)host_peak(h, 20));
+        assert_string_equal(h->announced[1], "");
+        CHECK(strstr(h->announced[0], "/first.wav") && !*h->error, "announced '%s', '%s'", h->announced[0], h->error);
+    }
+    host_play(h, ""); /* the first one is not unloaded */
+    host_deliver_reply(h);
+    CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "the first one is gone");
+    host_delete(h);
+}
+
 /* A burst goes into both; later the second is heard again and must not play what it kept from then. */
 static void a_response_that_is_not_heard_rests_without_an_old_tail(void **state) {
     (void)state;
@@ -269,6 +298,7 @@ int main(void) {
         cmocka_unit_test(a_stretched_response_is_longer),
         cmocka_unit_test(a_file_and_an_edit_asked_for_at_once_are_both_loaded),
         cmocka_unit_test(the_sound_crosses_to_a_second_response),
+        cmocka_unit_test(the_second_response_is_unloaded),
         cmocka_unit_test(a_response_that_is_not_heard_rests_without_an_old_tail),
         cmocka_unit_test(meters_show_peaks_and_fall),
         cmocka_unit_test(one_channel_through_true_stereo_gives_that_of_two_equal_channels),

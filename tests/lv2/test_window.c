@@ -20,8 +20,9 @@
 #include <math.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { KNOB_STRETCH = 1, KNOB_WET = 8, AUTOGAIN_BUTTON = 4 };
+enum { KNOB_STRETCH = 1, KNOB_WET = 8, AUTOGAIN_BUTTON = 5 };
 
 static char *mapped[64];
 
@@ -202,6 +203,12 @@ static void key(fixture *f, KeySym symbol, unsigned state) {
     XSync(f->display, False);
     for (int i = 0; i < 3; i++)
         f->idle->idle(f->handle);
+}
+
+/* Presses the keys of a text of letters, digits and - . / */
+static void type(fixture *f, const char *text) {
+    for (; *text; text++)
+        key(f, *text == '-' ? XK_minus : *text == '.' ? XK_period : *text == '/' ? XK_slash : (KeySym)*text, 0);
 }
 
 static void drag(fixture *f, double x, double y, double to_x, double to_y) {
@@ -439,6 +446,43 @@ static void names_are_in_natural_order_and_recent_files_are_kept(void **state) {
     end(&f);
 }
 
+/* In deep/: one/two/three/four/five/six/ with a file each, a link to deep/ itself, and a hidden folder. */
+static void a_search_finds_what_is_in_the_folders_below(void **state) {
+    (void)state;
+    static const char *const parts[] = {"deep", "one", "two", "three", "four", "five", "six", "seven"};
+    char place[WINDOW_PATH_MOST] = "", path[WINDOW_PATH_MOST];
+    folder list = {.count = 0};
+    for (int i = 0; i < COUNT(parts); i++) {
+        (void)snprintf(place + strlen(place), sizeof place - strlen(place), "%s%s", i ? "/" : "", parts[i]);
+        assert_int_equal(mkdir(files_path("%s", place), 0700), 0);
+        (void)snprintf(path, sizeof path, "%s/chapel %d.wav", place, i);
+        FILE *file = fopen(files_path("%s", path), "w");
+        CHECK(file && fclose(file) == 0, "no file");
+    }
+    assert_int_equal(symlink(".", files_path("%s", "deep/one/link")), 0);
+    assert_int_equal(mkdir(files_path("%s", "deep/.chapel"), 0700), 0);
+    assert_true(folder_read(&list, files_path("%s", "deep")));
+    assert_int_equal(list.count, 3); /* .. one chapel 0.wav */
+    folder_search(&list, "Chapel");
+    assert_int_equal(list.count, 6); /* five levels down, that of the folder first */
+    assert_string_equal(folder_at(&list, 0)->name, "chapel 0.wav");
+    assert_string_equal(folder_at(&list, 1)->name, "one/chapel 1.wav");
+    assert_true(folder_path_of(&list, folder_at(&list, 2), path));
+    assert_string_equal(path, files_path("%s", "deep/one/two/chapel 2.wav"));
+    folder_search(&list, "three");
+    assert_int_equal(list.count, 1); /* a folder, but not what it contains */
+    folder_search(&list, "");
+    assert_int_equal(list.count, 3);
+    folder_free(&list);
+    fixture f = begin("urn:gpuconv:stereo");
+    rectangle l = window_list(&f.layout);
+    show(&f, files_path("%s", "deep/chapel 0.wav"));
+    type(&f, "pel");
+    drag(&f, l.x + 20, l.y + 2.5 * ROW, l.x, l.y);
+    CHECK(strstr(written.path, "/deep/one/two/chapel 2.wav"), "chose '%s'", written.path);
+    end(&f);
+}
+
 static void files_that_are_no_response_are_shown_with_the_reason(void **state) {
     (void)state;
     fixture f = begin("urn:gpuconv:stereo");
@@ -448,12 +492,6 @@ static void files_that_are_no_response_are_shown_with_the_reason(void **state) {
     drag(&f, w.x, w.y + 5, w.x + 100, w.y + 5); /* there is no handle to drag */
     assert_int_equal(written.writes, writes);
     end(&f);
-}
-
-/* Presses the keys of a text of letters, digits and - . / */
-static void type(fixture *f, const char *text) {
-    for (; *text; text++)
-        key(f, *text == '-' ? XK_minus : *text == '.' ? XK_period : *text == '/' ? XK_slash : (KeySym)*text, 0);
 }
 
 static void values_searches_and_paths_are_typed(void **state) {
@@ -500,6 +538,17 @@ static void the_second_response_is_chosen_apart(void **state) {
     drag(&f, second.x + 5, second.y + 5, second.x, second.y);
     drag(&f, l.x + 20, l.y + 2.5 * ROW, l.x, l.y);
     CHECK(strstr(written.path, "/order/hall 2.wav") && !written.second, "chose %s", written.path);
+    rectangle unload = window_button(&f.layout, UNLOAD);
+    announce(&f, SECOND_URI, LV2_ATOM__Path, files_path("%s", "order/Hall 1.wav"));
+    const int writes = written.writes;
+    drag(&f, unload.x + 5, unload.y + 5, unload.x, unload.y); /* not there while the first one is shown */
+    assert_int_equal(written.writes, writes);
+    drag(&f, second.x + 5, second.y + 5, second.x, second.y);
+    drag(&f, unload.x + 5, unload.y + 5, unload.x, unload.y);
+    CHECK(!*written.path && written.second && written.writes == writes + 1, "wrote '%s'", written.path);
+    announce(&f, SECOND_URI, LV2_ATOM__Path, "");
+    drag(&f, unload.x + 5, unload.y + 5, unload.x, unload.y); /* and there is no other to unload */
+    assert_int_equal(written.writes, writes + 1);
     end(&f);
 }
 
@@ -597,6 +646,7 @@ int main(void) {
         cmocka_unit_test(the_keyboard_reaches_every_part),
         cmocka_unit_test(an_error_is_shown_until_it_is_over),
         cmocka_unit_test(names_are_in_natural_order_and_recent_files_are_kept),
+        cmocka_unit_test(a_search_finds_what_is_in_the_folders_below),
         cmocka_unit_test(files_that_are_no_response_are_shown_with_the_reason),
         cmocka_unit_test(values_searches_and_paths_are_typed),
         cmocka_unit_test(the_second_response_is_chosen_apart),

@@ -27,6 +27,7 @@ JOBS = [
      ["--wet", "-12", "--dry", "0", "--predelay", "0.03"]),
     ("drums.flac", "studio.flac", "wav", {"normalize": "loudness", "trim": -60, "encoding": "s24"},
      ["--normalize", "loudness", "--trim", "-60", "--encoding", "s24"]),
+    ("speech.flac", "plate.flac", "flac", {"compression": 8}, ["--compression", "8"]),
     ("drums.flac", "plate.flac", "wav", {"mode": "same", "encoding": "float", "reverse": True, "fade": 0.1},
      ["--mode", "same", "--encoding", "float", "--reverse", "--fade", "0.1"]),
     ("speech.flac", "cathedral.flac", "wav", {"tail": "auto", "dither": True, "ir_length": 0.7, "minimum_phase": True},

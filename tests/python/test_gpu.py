@@ -268,6 +268,19 @@ def test_jax_on_the_gpu(rng):
     assert_close(np.asarray(y), oracle(x, h))
 
 
+@pytest.mark.parametrize("interpolate", ["hold", "linear"])
+def test_jax_traces_filters_that_change_with_time_on_the_gpu(rng, interpolate):
+    """Compiled values and gradients, beside those of NumPy and of the GPU's own linearity."""
+    jax = library("jax")
+    x, h = rng.standard_normal((2, 3000)).astype(np.float32), rng.standard_normal((2, 7, 60)).astype(np.float32)
+    call = jax.jit(lambda a, b: gpuconv.time_varying(a, b, 480, interpolate=interpolate))
+    want = gpuconv.time_varying(x, h, 480, interpolate=interpolate).astype(float)
+    assert_close(np.asarray(call(x, h)), want, bound=-110)
+    gx, gh = jax.jit(lambda a, b: jax.vjp(call, a, b)[1](want.astype(np.float32)))(x, h)
+    for found, given in ((gx, x), (gh, h)):
+        assert np.vdot(found, given) == pytest.approx((want**2).sum(), rel=1e-4)
+
+
 @pytest.mark.parametrize("shapes", [((2, 3000), (2, 400)), ((3, 2, 70000), (9000,)), ((40, 500), (40, 30))])
 def test_jax_traces_on_the_gpu(rng, shapes):
     """Compiled values, both gradients and tangents, and vmap, which queue their work on XLA's stream."""

@@ -1,4 +1,4 @@
-"""convolve() where JAX traces: values, derivatives of any order, vmap, through XLA's custom call and through the host."""
+"""convolve() and time_varying() where JAX traces: values, derivatives of any order, vmap, through XLA's custom call and through the host."""
 
 import subprocess
 import sys
@@ -8,6 +8,7 @@ import gpuconv
 import numpy as np
 import pytest
 from conftest import assert_close, oracle
+from test_varying import definition
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
 jnp = jax.numpy
@@ -100,6 +101,49 @@ def test_vmap(rng, shapes, dims):
             assert_close(made[i], np.asarray(call(*each), np.float64), bound=-100)
 
 
+VARYING = [((2, 3, 50), (2, 3), 16, 7), ((2, 3, 50), (3,), 60, 9), ((1, 40), (4,), 8, 30), ((21,), (), 1, 5)]  # of x, of h, hop, taps
+
+
+@pytest.mark.parametrize("interpolate", ["hold", "linear"])
+@pytest.mark.parametrize("shape", VARYING)
+def test_filters_that_change_with_time(rng, shape, interpolate):
+    """Values, derivatives and vmap over both operands, beside the sum by definition."""
+    x_shape, batch, hop, taps = shape
+    h_shape = batch + (-(-x_shape[-1] // hop), taps)
+    x, h, dx, dh = arrays(rng, x_shape, h_shape, x_shape, h_shape)
+    call = jax.jit(lambda a, b: gpuconv.time_varying(a, b, hop, interpolate=interpolate, mode="causal", delay=2))
+
+    def want(a, b):
+        full = definition(np.asarray(a, float), np.asarray(b, float), hop, interpolate == "linear")
+        return np.pad(full, [(0, 0)] * (full.ndim - 1) + [(0, 2)])[..., 2 : 2 + x_shape[-1]]
+
+    y, tangent = jax.jvp(call, (x, h), (dx, dh))
+    change = want(dx, h) + want(x, dh)
+    assert_close(y, want(x, h))
+    assert_close(tangent, change, bound=-110)
+    weight = rng.standard_normal(y.shape)
+    gx, gh = jax.vjp(call, x, h)[1](jnp.asarray(weight, jnp.float32))
+    assert gx.shape == x.shape and gh.shape == h.shape
+    assert float(jnp.vdot(gx, dx) + jnp.vdot(gh, dh)) == pytest.approx((weight * change).sum(), rel=1e-4, abs=1e-3)
+    loss = lambda a, b: (call(a, b) ** 2).sum()  # noqa: E731
+    for f in (call, jax.grad(loss), jax.grad(loss, 1)):
+        for dims in ((0, None), (None, 0), (0, 0)):
+            made = jax.jit(jax.vmap(f, dims))(*(jnp.stack([a, -2 * a]) if dim == 0 else a for a, dim in zip((x, h), dims)))
+            for i, factor in enumerate((1, -2)):
+                alone = f(*(factor * a if dim == 0 else a for a, dim in zip((x, h), dims)))
+                assert_close(made[i], np.asarray(alone, np.float64), bound=-100)
+
+
+def test_filters_that_change_with_time_have_derivatives_of_higher_order(rng):
+    x, h = arrays(rng, (2, 20), (3, 5))
+    loss = lambda a, b: (gpuconv.time_varying(a, b, 8, interpolate="linear") ** 3).sum()  # noqa: E731
+    for argument in (0, 1):
+        for forward, reverse in zip(jax.jacfwd(jax.grad(loss, argument), (0, 1))(x, h), jax.jacrev(jax.grad(loss, argument), (0, 1))(x, h)):
+            assert_close(forward, np.asarray(reverse, np.float64), bound=-90)
+    taps = np.asarray(h)  # a constant of NumPy
+    assert jax.grad(lambda a: loss(a, taps))(x).shape == x.shape
+
+
 def test_types_axes_and_constants(rng):
     x, h = arrays(rng, (50, 2, 3), (7, 2, 1))
     want = np.moveaxis(oracle(np.moveaxis(x, 0, -1), np.moveaxis(h, 0, -1)), -1, 0)
@@ -149,7 +193,9 @@ def test_compiled_calls_of_several_threads(rng):
         (lambda x: gpuconv.Convolver(x), TypeError, "traced by JAX.* use gpuconv.convolve"),
         (lambda x: gpuconv.ImpulseResponse(x, 48000), TypeError, "traced by JAX.* use gpuconv.convolve"),
         (lambda x: gpuconv.Convolver(gpuconv.ImpulseResponse(np.ones(5), 48000))(x), TypeError, "x is traced|taps has dtype"),
-        (lambda x: gpuconv.time_varying(x, x[:, None], 300), TypeError, "traced by JAX.* use gpuconv.convolve"),
+        (lambda x: gpuconv.time_varying(x, x[:, None], 100), ValueError, "with hop=100 use 3"),
+        (lambda x: gpuconv.time_varying(x, x[:, None] * 1j, 300), TypeError, "h has dtype complex64"),
+        (lambda x: gpuconv.time_varying(x, np.ones((3, 1, 5), np.float32), 300), ValueError, "do not broadcast"),
     ],
 )
 def test_what_cannot_be_traced_says_what_fits(rng, call, kind, text):

@@ -21,7 +21,7 @@ static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf"
 
 typedef struct options {
     char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *html, *dither, *path, *head;
-    int device, threads, quiet, compare, no_clobber, force, doppler;
+    int device, threads, compression, quiet, compare, no_clobber, force, doppler;
     double gain, interval;
     gc_response_options response;
     gc_meter meter;
@@ -123,6 +123,7 @@ static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparati
     job->raw = o->raw;
     job->format = o->format;
     job->encoding = o->encoding;
+    job->compression = o->compression + 1;
     job->plot = o->plot;
     job->compare = o->compare;
     job->note = note;
@@ -240,7 +241,7 @@ static int run(options *o, const char *in, const char *response, const char *out
     return gc_print_error(gc_exit_of(err), "%s", error.message);
 }
 
-static options given = {.device = -1, .response = GC_RESPONSE_OPTIONS};
+static options given = {.device = -1, .compression = -1, .response = GC_RESPONSE_OPTIONS};
 
 /* Returns the subcommand that a word was probably meant as: its name, mistyped, or its last word alone, as "info" of
  * "ir info". NULL: none. */
@@ -257,7 +258,12 @@ static const char *subcommand_like(const char *word) {
 }
 
 static int command(const char **arguments, int count) {
-    const char *meant = count > 0 && count != 3 ? subcommand_like(arguments[0]) : NULL;
+    const bool is_missing = count > 0 && strcmp(arguments[0], "-") != 0 && access(arguments[0], F_OK) != 0;
+    const char *meant = count > 0 && (count != 3 || is_missing) ? subcommand_like(arguments[0]) : NULL;
+    if (meant && count == 3)
+        return gc_print_error(GC_EXIT_USAGE,
+                              "'%.60s' is neither a file nor a subcommand; did you mean gpuconv %s? try --help",
+                              arguments[0], meant);
     if (meant)
         return gc_print_error(GC_EXIT_USAGE,
                               "three files are needed, IN IR OUT, not %d, and '%.60s' is no subcommand; did you mean "
@@ -302,6 +308,8 @@ static struct poptOption table[] = {
                                       "NAME"},
     {"encoding", 'e', POPT_ARG_STRING, &given.encoding, 0,
      "sample format of OUT, such as s16, s24, float or vorbis (default: that of IN)", "NAME"},
+    {"compression", '\0', POPT_ARG_INT, &given.compression, GC_RANGE_COMPRESSION,
+     "level of FLAC: 0 is fastest, 8 smallest, as the command flac has them (default: 5)", "LEVEL"},
     {"dither", '\0', POPT_ARG_STRING, &given.dither, 0, "noise added before rounding to integers (default: none)",
      words_dither},
     {"input-raw", '\0', POPT_ARG_STRING, &given.raw, 0, "read IN as samples without a header, such as 48000,2,s16",

@@ -7,20 +7,21 @@
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
+#include "libtools/room/describe.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static const char words_sound[] = "auto|pipewire|portaudio";
+#include <string.h>
 
 static struct {
     gc_sweep sweep;
     double length, spl;
-    int play, list, no_check, quiet, csv;
+    int play, positions, list, no_check, quiet, csv;
     gc_measurement_config config;
     char *output, *input, *recording, *sound, *calibrator, *distortion, **calibration;
 } measure = {.spl = 94,
+             .positions = 1,
              .sweep = {.rate = 48000, .seconds = 10, .from = 10, .level = -6, .silence = 3},
              .config = {.output = 1, .inputs = 1, .repeat = 1, .noise = 1}};
 
@@ -106,8 +107,8 @@ static void print_sweeps(const char *response, const gc_measurement *m) {
         (void)gc_print_error(GC_EXIT_DONE, "%s: %d of %d sweeps were recorded with a gap and are left out", response,
                              m->left_out, measure.config.repeat);
     if (m->xruns)
-        (void)gc_print_error(GC_EXIT_DONE, "%s: the device reports %lld gaps; use larger blocks (--block)", response,
-                             (long long)m->xruns);
+        (void)gc_print_error(GC_EXIT_DONE, "%s: the device reports %lld gap%s; use larger blocks (--block)", response,
+                             (long long)m->xruns, m->xruns == 1 ? "" : "s");
     if (m->nonfinite)
         (void)gc_print_error(GC_EXIT_DONE,
                              "%s: %lld recorded samples were not finite (NaN or infinity) and taken as silence",
@@ -145,6 +146,75 @@ static int run_play(const char *response, int sound) {
             c->loopback ? "" : " (without loopback: not the travel time)");
     }
     return show_distortion(result.distortion, result.channels, response);
+}
+
+/* Returns the name of a position's file, hall-2.wav for hall.wav; NULL: out of memory. */
+static char *position_name(const char *response, int number) {
+    const char *slash = strrchr(response, '/'), *dot = strrchr(slash ? slash : response, '.');
+    const int stem = (int)(dot ? dot - response : (ptrdiff_t)strlen(response));
+    char *name = NULL;
+    return asprintf(&name, "%.*s-%d%s", stem, response, number, dot ? dot : "") < 0 ? NULL : name;
+}
+
+/* Asks for a position and waits for a line. @return whether it came */
+static bool wait_for_position(int number, const char *why) {
+    int c = EOF;
+    (void)gc_print_error(GC_EXIT_DONE, "position %d of %d%s: press Return when the microphones are there", number,
+                         measure.positions, why);
+    while (!*measure.config.cancel && (c = getchar()) != EOF && c != '\n') {
+    }
+    return !*measure.config.cancel && c == '\n';
+}
+
+/* Measures at a position until it works. @param figures of its response */
+static int measure_position(const char *name, int number, int sound, gc_figures *figures) {
+    const gc_figures_options options = gc_figures_default();
+    gpuconv_error error = {0};
+    int status = GC_EXIT_DONE;
+    measure.config.cancel = gc_catch_signals();
+    do {
+        if ((number > 1 || status) && !wait_for_position(number, status ? " once more" : ""))
+            return *measure.config.cancel
+                       ? GC_EXIT_INTERRUPTED
+                       : gc_print_error(GC_EXIT_FAILED, "standard input has ended before position %d of %d", number,
+                                        measure.positions);
+        status = run_play(name, sound);
+    } while (status == GC_EXIT_FAILED);
+    if (status)
+        return status;
+    const gpuconv_status failed = gc_figures_new(name, &options, figures, &error);
+    if (failed)
+        return gc_print_error(gc_exit_of(failed), "%s", error.message);
+    gc_figures_shrink(figures);
+    return GC_EXIT_DONE;
+}
+
+/* Measures at all positions, each into a file, and prints the means of their figures. */
+static int run_positions(const char *response, int sound) {
+    int status = GC_EXIT_DONE, done = 0;
+    char *name[GC_MEASURE_REPEAT]; /* which the figures refer to */
+    gpuconv_report *report = NULL;
+    gc_figures *figures = calloc((size_t)measure.positions, sizeof *figures);
+    while (figures && done < measure.positions && !status) {
+        name[done] = position_name(response, done + 1);
+        status = name[done] ? measure_position(name[done], done + 1, sound, &figures[done])
+                            : gc_print_error(GC_EXIT_FAILED, "out of memory");
+        if (status)
+            free(name[done]);
+        done += !status;
+    }
+    if (!status && (!figures || gpuconv_report_new(&report)))
+        status = gc_print_error(GC_EXIT_FAILED, "out of memory");
+    if (!status) {
+        gc_describe_positions(&(gc_positions){figures, done, 0}, report);
+        status = gc_print_report(report, GPUCONV_REPORT_TEXT);
+    }
+    for (int i = 0; i < done; i++) {
+        gc_figures_free(&figures[i]);
+        free(name[i]);
+    }
+    free(figures);
+    return status;
 }
 
 /* Computes the response from a recording. */
@@ -189,7 +259,7 @@ static int check_drawing(const char *const *paths, int count) {
 }
 
 static int run_measure(const char **arguments, int count) {
-    int sound = gc_choose("--sound", measure.sound, words_sound);
+    int sound = gc_choose("--sound", measure.sound, GC_WORDS_SOUND);
     if (sound < 0)
         return GC_EXIT_USAGE;
     if (measure.list)
@@ -199,9 +269,14 @@ static int run_measure(const char **arguments, int count) {
     if ((measure.distortion || measure.csv || measure.calibration || measure.calibrator) && !measure.play && count != 3)
         return gc_print_error(GC_EXIT_USAGE, "distortion and microphones need --play IR, or RECORDING SWEEP IR; try "
                                              "--help");
+    if (measure.positions > 1 && (!measure.play || measure.distortion || measure.csv || measure.recording))
+        return gc_print_error(GC_EXIT_USAGE, "--positions needs --play, and excludes --distortion, --csv and "
+                                             "--recording, which are of one position; try --help");
     int refused = check_drawing(arguments, count);
     if (refused)
         return refused;
+    if (measure.play && measure.positions > 1)
+        return run_positions(arguments[0], sound);
     if (measure.play)
         return run_play(arguments[0], sound);
     if (count != 1 && count != 3)
@@ -259,13 +334,17 @@ static struct poptOption measure_table[] = {
      "input that is wired to the output: its sweep is time zero of IR, which leaves it out", "INPUT"},
     {"repeat", '\0', POPT_ARG_INT, &measure.config.repeat, GC_RANGE_REPEAT,
      "number of sweeps that are averaged; doubling it lowers noise by 3 dB (default: 1)", "COUNT"},
+    {"positions", '\0', POPT_ARG_INT, &measure.positions, GC_RANGE_REPEAT,
+     "number of positions of the microphones: waits for Return before each, writes IR-1, IR-2 and so on, and prints the "
+     "means of the figures (default: 1)",
+     "COUNT"},
     {"noise", '\0', POPT_ARG_DOUBLE, &measure.config.noise, GC_RANGE_NOISE_TIME,
      "background noise that is recorded before the sweeps (default: 1)", "SECONDS"},
     {"no-check", '\0', POPT_ARG_NONE, &measure.no_check, 0, "do not check the levels first", NULL},
     {"recording", '\0', POPT_ARG_STRING, &measure.recording, 0, "also write the averaged recording to FILE", "FILE"},
     {"block", '\0', POPT_ARG_INT, &measure.config.block, GC_RANGE_BLOCK, "frames per block (default: 4096)", "FRAMES"},
     {"sound", '\0', POPT_ARG_STRING, &measure.sound, 0,
-     "sound system (default: auto, PipeWire if it runs, else PortAudio, which has JACK and ALSA)", words_sound},
+     "sound system (default: auto, PipeWire if it runs, else PortAudio, which has ALSA and JACK)", GC_WORDS_SOUND},
     {"list-devices", '\0', POPT_ARG_NONE, &measure.list, 0, "list the sound devices", NULL},
     {"quiet", 'q', POPT_ARG_NONE, &measure.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};

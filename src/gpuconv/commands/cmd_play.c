@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 static const char words_backend[] = "cpu|cuda";
-static const char words_sound[] = "auto|pipewire|portaudio";
 
 typedef struct options {
     char *output, *source, *record, *direction, *speakers, *interpolate, *decode, *follow, *path, *head, *osc;
@@ -207,7 +206,7 @@ static int play(const options *o, const char *input, const char *const *response
 }
 
 static int run(options *o, bool live, const char **paths, int count) {
-    o->sound_index = gc_choose("--sound", o->sound, words_sound);
+    o->sound_index = gc_choose("--sound", o->sound, GC_WORDS_SOUND);
     if (o->sound_index < 0)
         return GC_EXIT_USAGE;
     if (o->list)
@@ -249,7 +248,7 @@ static int live_command(const char **arguments, int count) {
     {"output", '\0', POPT_ARG_STRING, &given.output, 0, "sound device to play on: its number, or a part of its name", "DEVICE"}, \
     {"block", '\0', POPT_ARG_INT, &given.block, GC_RANGE_BLOCK, "frames per block (default: the device's choice)", "FRAMES"}, \
     {"sound", '\0', POPT_ARG_STRING, &given.sound, 0, \
-     "sound system (default: auto, PipeWire if it runs, else PortAudio)", words_sound}, \
+     "sound system (default: auto, PipeWire if it runs, else PortAudio)", GC_WORDS_SOUND}, \
     {"list-devices", '\0', POPT_ARG_NONE, &given.list, 0, "list the sound devices", NULL}, \
     {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "gain of the whole output in decibels (default: 0)", "DB"}, \
     {"wet", 'w', POPT_ARG_DOUBLE, &given.wet, GC_RANGE_LEVEL, "gain of the convolved signal in decibels (default: 0)", "DB"}, \

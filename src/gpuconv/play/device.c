@@ -7,17 +7,17 @@
 #include <stdio.h>
 
 /* @return NULL: `why` has the reason */
-static const gc_sound_system *load(const char *module, char *why, size_t room) {
+static const gc_sound_system *load(const char *module, gc_sound_choice choice, char *why, size_t room) {
     gc_sound_system_get *get;
     *(void **)&get = gc_module_load(module, GC_SOUND_SYSTEM, why, room);
-    return get ? get() : NULL;
+    return get ? get(choice) : NULL;
 }
 
 gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error) {
     char why[400];
     *system = NULL;
-    if (choice != GC_SOUND_PORTAUDIO) {
-        const gc_sound_system *found = load("gpuconv-pipewire", why, sizeof why);
+    if (choice < GC_SOUND_JACK) {
+        const gc_sound_system *found = load("gpuconv-pipewire", choice, why, sizeof why);
         bool runs = found && found->is_running();
         if (runs)
             *system = found;
@@ -30,7 +30,9 @@ gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **sys
                                    "libpipewire-0.3-dev to build it): %s",
                                    why);
     }
-    *system = load("gpuconv-sound", why, sizeof why);
+    *system = load("gpuconv-sound", choice, why, sizeof why);
+    if (*system && (*system)->is_running && !(*system)->is_running())
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "JACK does not run, or PortAudio was built without it");
     return *system ? GPUCONV_OK
                    : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                              "sound devices need the module gpuconv-sound (Debian: the package gpuconv-sound, or "

@@ -50,9 +50,13 @@ typedef struct gc_sound_system {
     void (*close)(gc_sound_device *sound, gc_sound_end end);
 } gc_sound_system;
 
+/* The sound systems to choose from, and their names. */
+typedef enum gc_sound_choice { GC_SOUND_ANY, GC_SOUND_PIPEWIRE, GC_SOUND_JACK, GC_SOUND_PORTAUDIO } gc_sound_choice;
+#define GC_WORDS_SOUND "auto|pipewire|jack|portaudio"
+
 /* The function that the module exports under this name. */
 #define GC_SOUND_SYSTEM "gpuconv_sound_system"
-typedef const gc_sound_system *gc_sound_system_get(void);
+typedef const gc_sound_system *gc_sound_system_get(gc_sound_choice choice);
 
 /* Watches whether a device calls its callback: some sound systems go on without a server and do not say so. */
 typedef struct gc_sound_watch {
@@ -71,10 +75,8 @@ typedef struct gc_sound_watch {
  *         servers wake their devices */
 bool gc_sound_works(gc_sound_watch *watch, bool active, int64_t frames, double passed);
 
-/* The sound systems to choose from. */
-typedef enum gc_sound_choice { GC_SOUND_ANY, GC_SOUND_PIPEWIRE, GC_SOUND_PORTAUDIO } gc_sound_choice;
-
-/* Loads the module of a sound system. ANY: PipeWire if this build has it and its server runs, else PortAudio.
+/* Loads the module of a sound system. ANY: PipeWire if this build has it and its server runs, else PortAudio; JACK:
+ * PortAudio with JACK's devices only.
  * @return UNSUPPORTED if this build has none, DEVICE if the server of the one that was asked for does not run */
 gpuconv_status gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error);
 

@@ -363,7 +363,8 @@ static bool sound_is_active(const gc_sound_device *d) {
 
 __attribute__((visibility("default"))) gc_sound_system_get gpuconv_sound_system;
 
-const gc_sound_system *gpuconv_sound_system(void) {
+const gc_sound_system *gpuconv_sound_system(gc_sound_choice choice) {
+    (void)choice;
     static const gc_sound_system system = {"PipeWire",    sound_is_running, sound_list,      sound_open, sound_start,
                                            sound_latency, sound_xruns,      sound_is_active, sound_close};
     return &system;

@@ -19,6 +19,8 @@
 
 enum { IDLE, IN_CALLBACK, ABANDONED };
 
+static bool only_jack; /* of PortAudio's devices; set before the first call */
+
 struct gc_sound_device {
     PaStream *stream;
     _Atomic int state; /* an abandoned device calls the callback no more */
@@ -64,6 +66,35 @@ static gpuconv_status fail_device(PaError err, const char *what, gpuconv_error *
                    host ? host->errorText : "");
 }
 
+/* Returns PortAudio's view of JACK; NULL: its server does not run, or PortAudio lacks it. */
+static const PaHostApiInfo *find_jack(void) {
+    const PaHostApiIndex index = Pa_HostApiTypeIdToHostApiIndex(paJACK);
+    const PaHostApiInfo *jack = index >= 0 ? Pa_GetHostApiInfo(index) : NULL;
+    return jack && jack->deviceCount > 0 ? jack : NULL;
+}
+
+static bool jack_is_running(void) {
+    if (initialize() != paNoError)
+        return false;
+    const bool runs = find_jack() != NULL;
+    Pa_Terminate();
+    return runs;
+}
+
+/* Returns whether a device may be listed and found. */
+static bool is_wanted(const PaDeviceInfo *d) {
+    const PaHostApiInfo *host = Pa_GetHostApiInfo(d->hostApi);
+    return !only_jack || (host && host->type == paJACK);
+}
+
+/* @return paNoDevice: there is none */
+static int default_device(bool input) {
+    const PaHostApiInfo *jack = only_jack ? find_jack() : NULL;
+    if (only_jack)
+        return !jack ? paNoDevice : input ? jack->defaultInputDevice : jack->defaultOutputDevice;
+    return input ? Pa_GetDefaultInputDevice() : Pa_GetDefaultOutputDevice();
+}
+
 static char *sound_list(gpuconv_error *error) {
     enum { LINE = 400, PULSE = 32768 /* room for the names of PulseAudio */ };
     PaError err = initialize();
@@ -79,14 +110,16 @@ static char *sound_list(gpuconv_error *error) {
         const PaDeviceInfo *d = Pa_GetDeviceInfo(i);
         const PaHostApiInfo *host = Pa_GetHostApiInfo(d->hostApi);
         char name[200], system[60];
+        if (!is_wanted(d))
+            continue;
         gc_visible(name, sizeof name, d->name);
         has_pulse |= strcmp(d->name, "pulse") == 0;
         gc_visible(system, sizeof system, host ? host->name : "");
         used += (size_t)gc_format(text + used, LINE, "%3d %s %s (%s): %d in, %d out, %.0f Hz, %.1f ms%s%s\n", i,
-                                  i == Pa_GetDefaultOutputDevice() ? "*" : " ", name, system, d->maxInputChannels,
+                                  i == default_device(false) ? "*" : " ", name, system, d->maxInputChannels,
                                   d->maxOutputChannels, d->defaultSampleRate, 1e3 * d->defaultLowOutputLatency,
-                                  i == Pa_GetDefaultOutputDevice() ? ", default" : "",
-                                  i == Pa_GetDefaultInputDevice() ? ", default input" : "");
+                                  i == default_device(false) ? ", default" : "",
+                                  i == default_device(true) ? ", default input" : "");
     }
     if (text && used == 0)
         (void)snprintf(text, size, "no sound device found\n");
@@ -103,12 +136,12 @@ static int find_device(const char *name, bool input) {
     char *end;
     long number = name ? strtol(name, &end, 10) : 0;
     if (!name)
-        return input ? Pa_GetDefaultInputDevice() : Pa_GetDefaultOutputDevice();
+        return default_device(input);
     if (end != name && !*end)
         return number >= 0 && number < Pa_GetDeviceCount() ? (int)number : paNoDevice;
     for (int i = 0; i < Pa_GetDeviceCount(); i++) {
         const PaDeviceInfo *d = Pa_GetDeviceInfo(i);
-        if (strcasestr(d->name, name) && (input ? d->maxInputChannels : d->maxOutputChannels) > 0)
+        if (is_wanted(d) && strcasestr(d->name, name) && (input ? d->maxInputChannels : d->maxOutputChannels) > 0)
             return i;
     }
     return paNoDevice;
@@ -223,8 +256,11 @@ static void sound_close(gc_sound_device *s, gc_sound_end end) {
 
 __attribute__((visibility("default"))) gc_sound_system_get gpuconv_sound_system;
 
-const gc_sound_system *gpuconv_sound_system(void) {
-    static const gc_sound_system system = {"PortAudio",   NULL,        sound_list,      sound_open, sound_start,
-                                           sound_latency, sound_xruns, sound_is_active, sound_close};
-    return &system;
+const gc_sound_system *gpuconv_sound_system(gc_sound_choice choice) {
+    static const gc_sound_system systems[] = {{"PortAudio", NULL, sound_list, sound_open, sound_start, sound_latency,
+                                               sound_xruns, sound_is_active, sound_close},
+                                              {"JACK", jack_is_running, sound_list, sound_open, sound_start,
+                                               sound_latency, sound_xruns, sound_is_active, sound_close}};
+    only_jack = choice == GC_SOUND_JACK;
+    return &systems[only_jack];
 }

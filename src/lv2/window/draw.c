@@ -98,7 +98,8 @@ static void draw_list(cairo_t *cr, const window *w) {
         char name[WINDOW_PATH_MOST];
         if (!e->is_folder && folder_path_of(&w->folder, e, name) && strcmp(name, w->path[w->slot]) == 0)
             draw_fill(cr, row, window_selected);
-        (void)snprintf(name, sizeof name, "%s%s", last_name(e->name), e->is_folder ? "/" : "");
+        (void)snprintf(name, sizeof name, "%s%s", *e->name == '/' ? last_name(e->name) : e->name,
+                       e->is_folder ? "/" : "");
         if (w->focus == PART_LIST && w->scroll + i == w->cursor)
             draw_focus(cr, w, PART_LIST, row);
         draw_text(cr, (rectangle){row.x + 8, row.y, row.w - 20, row.h}, 0, e->is_folder ? window_faint : window_text,
@@ -290,7 +291,7 @@ static void draw_button(cairo_t *cr, const window *w, int index) {
     const button *k = &w->panel->button[index];
     const bool is_on = k->port < PORTS   ? (w->value[k->port] > 0) != k->inverted
                        : index == RECENT ? w->folder.is_recent
-                                         : w->slot == 1;
+                                         : index == SECOND && w->slot == 1;
     rectangle r = window_button(w, index);
     draw_fill(cr, r, !is_on ? window_panel : index == BYPASS ? alarm : window_selected);
     draw_text(cr, r, 0.5, is_on ? window_text : window_faint, k->name);
@@ -314,7 +315,8 @@ void window_draw(window *w) {
     if (*w->error)
         draw_error(cr, w);
     for (int i = 0; i < w->panel->buttons; i++)
-        draw_button(cr, w, i);
+        if (window_has_button(w, i))
+            draw_button(cr, w, i);
     for (int i = 0; i < w->panel->knobs; i++)
         draw_knob(cr, w, i);
     for (int i = 0; i < 4; i++)

@@ -43,8 +43,14 @@ static int compare_names(const char *a, const char *b) {
     return (unsigned char)*a - (unsigned char)*b;
 }
 
+static bool is_below(const folder_entry *e) {
+    return *e->name != '/' && strchr(e->name, '/');
+}
+
 static int compare(const void *a, const void *b) {
     const folder_entry *l = a, *r = b;
+    if (is_below(l) != is_below(r))
+        return is_below(l) ? 1 : -1;
     if (l->is_folder != r->is_folder)
         return l->is_folder ? -1 : 1;
     if (strcmp(l->name, "..") == 0 || strcmp(r->name, "..") == 0)
@@ -58,7 +64,8 @@ void folder_free(folder *f) {
         free(f->entry[i].name);
     free(f->entry);
     f->entry = NULL;
-    f->total = f->count = 0;
+    f->total = f->count = f->seen = 0;
+    f->is_deep = false;
 }
 
 static bool add(folder *f, const char *name, bool is_folder) {
@@ -75,15 +82,6 @@ static bool add(folder *f, const char *name, bool is_folder) {
     return true;
 }
 
-void folder_search(folder *f, const char *text) {
-    f->count = 0;
-    for (int i = 0; i < f->total; i++) {
-        const char *slash = strrchr(f->entry[i].name, '/');
-        if (strcasestr(slash ? slash : f->entry[i].name, text))
-            f->entry[f->count++].shown = i;
-    }
-}
-
 const folder_entry *folder_at(const folder *f, int row) {
     return &f->entry[f->entry[row].shown];
 }
@@ -95,26 +93,66 @@ bool folder_path_of(const folder *f, const folder_entry *e, char path[WINDOW_PAT
     return length >= 0 && length < WINDOW_PATH_MOST;
 }
 
+/* Adds what a folder contains. @param below its path in that of the list with a slash behind it; "": the list's own
+ * @return false: out of memory */
+static bool add_level(folder *f, const char *below) {
+    enum { MOST = 20000 }; /* entries that are looked at */
+    char name[WINDOW_PATH_MOST + 2 * sizeof((struct dirent *)NULL)->d_name], full[2 * sizeof name];
+    struct stat s;
+    bool good = true;
+    (void)snprintf(full, sizeof full, "%s/%s", f->path, below);
+    DIR *d = opendir(full);
+    for (struct dirent *e; d && good && f->seen < MOST && (e = readdir(d)); f->seen++) {
+        (void)snprintf(name, sizeof name, "%s%s", below, e->d_name);
+        (void)snprintf(full, sizeof full, "%s/%s", f->path, name);
+        if (*e->d_name == '.' || stat(full, &s) != 0)
+            continue;
+        if (S_ISDIR(s.st_mode) || (S_ISREG(s.st_mode) && looks_like_a_response(f, e->d_name)))
+            good = add(f, name, S_ISDIR(s.st_mode));
+    }
+    if (d)
+        closedir(d);
+    return good;
+}
+
+/* Adds what the folders of the list contain, and those in them, DEEPEST levels down and without following links. */
+static void add_below(folder *f) {
+    enum { DEEPEST = 5 };
+    char path[WINDOW_PATH_MOST];
+    struct stat s;
+    bool good = true;
+    for (int i = 0; i < f->total && good; i++) { /* grows meanwhile */
+        int level = 1;
+        for (const char *c = f->entry[i].name; *c; c++)
+            level += *c == '/';
+        if (!f->entry[i].is_folder || level > DEEPEST || strcmp(f->entry[i].name, "..") == 0 ||
+            !folder_path_of(f, &f->entry[i], path) || lstat(path, &s) != 0 || S_ISLNK(s.st_mode))
+            continue;
+        (void)snprintf(path, sizeof path, "%s/", f->entry[i].name);
+        good = add_level(f, path);
+    }
+    f->is_deep = true;
+    qsort(f->entry, (size_t)f->total, sizeof *f->entry, compare);
+}
+
+void folder_search(folder *f, const char *text) {
+    if (*text && !f->is_deep && !f->is_recent && f->total)
+        add_below(f);
+    f->count = 0;
+    for (int i = 0; i < f->total; i++) {
+        const char *slash = strrchr(f->entry[i].name, '/');
+        if (*text ? strcasestr(slash ? slash : f->entry[i].name, text) != NULL : !is_below(&f->entry[i]))
+            f->entry[f->count++].shown = i;
+    }
+}
+
 bool folder_read(folder *f, const char *path) {
-    enum { MOST = 20000 };
     char real[WINDOW_PATH_MOST];
     (void)snprintf(real, sizeof real, "%s", path); /* `path` may be f->path */
     folder_free(f);
     f->is_recent = false;
     (void)snprintf(f->path, sizeof f->path, "%s", real);
-    bool good = strcmp(real, "/") == 0 || add(f, "..", true);
-    DIR *d = opendir(real);
-    for (struct dirent *e; d && good && f->total < MOST && (e = readdir(d));) {
-        char full[WINDOW_PATH_MOST + sizeof e->d_name];
-        struct stat s;
-        (void)snprintf(full, sizeof full, "%s/%s", real, e->d_name);
-        if (*e->d_name == '.' || stat(full, &s) != 0)
-            continue;
-        if (S_ISDIR(s.st_mode) || (S_ISREG(s.st_mode) && looks_like_a_response(f, e->d_name)))
-            good = add(f, e->d_name, S_ISDIR(s.st_mode));
-    }
-    if (d)
-        closedir(d);
+    const bool good = (strcmp(real, "/") == 0 || add(f, "..", true)) && add_level(f, "");
     if (f->total)
         qsort(f->entry, (size_t)f->total, sizeof *f->entry, compare);
     folder_search(f, "");

@@ -34,6 +34,7 @@ static const knob reverb_knobs[] =
 static const button reverb_buttons[] = {{"bypass", ENABLED, true, 0, -1, RIGHT},
                                         {"recent", PORTS, false, 0, -1, RECENT_WIDTH},
                                         {"second", PORTS, false, RIGHT + 6, -1, RIGHT - 20},
+                                        {"unload", PORTS, false, RIGHT + 6, 0, 56},
                                         {"reverse", REVERSE, false, 0, BUTTON + 4, RIGHT},
                                         {"autogain", AUTOGAIN, false, 0, 0, RIGHT}},
                     space_buttons[] = {{"bypass", ENABLED, true, 0, -1, RIGHT},
@@ -67,6 +68,11 @@ rectangle window_button(const window *w, int index) {
         return (rectangle){EDGE + LIST_WIDTH - RECENT_WIDTH, 12, RECENT_WIDTH, BUTTON};
     const double top = b->bottom < 0 ? 12 : w->height - EDGE - BUTTON - b->bottom;
     return (rectangle){w->width - EDGE - b->right - b->width, top, b->width, BUTTON};
+}
+
+bool window_has_button(const window *w, int index) {
+    const bool unloads = !w->form.is_space && index == UNLOAD;
+    return index < w->panel->buttons && (!unloads || (w->slot == 1 && *w->path[1]));
 }
 
 rectangle window_knob(const window *w, int index) {

@@ -147,7 +147,7 @@ static void receive(ui *u, const LV2_Atom *atom, uint32_t size) {
     if (content[value->size - 1] != '\0')
         return;
     for (int s = 0; s < SLOTS; s++)
-        if (which == u->uri.response[s] && value->type == u->uri.path && *content)
+        if (which == u->uri.response[s] && value->type == u->uri.path && (*content || s == 1))
             window_show_path(&u->window, s, content);
     if (which == u->uri.error && value->type == u->uri.string)
         window_show_error(&u->window, content);

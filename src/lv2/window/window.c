@@ -168,7 +168,7 @@ static part find_part(const window *w, double x, double y) {
     if (is_inside(window_list(w), x, y))
         return PART_LIST;
     for (int i = 0; i < w->panel->buttons; i++)
-        if (is_inside(window_button(w, i), x, y))
+        if (window_has_button(w, i) && is_inside(window_button(w, i), x, y))
             return (part)(PART_BUTTON + i);
     for (int i = 0; i < w->panel->knobs; i++)
         if (is_inside(window_knob(w, i), x, y))
@@ -245,6 +245,8 @@ static void press_button(window *w, int index) {
     } else if (index == SECOND) {
         w->slot = !w->slot;
         show_slot(w, true);
+    } else if (index == UNLOAD) {
+        w->set_path(w->context, w->slot, "");
     } else if (w->folder.is_recent) {
         w->folder.is_recent = false;
         show_slot(w, true);
@@ -306,7 +308,7 @@ static void press(window *w, const XButtonEvent *e) {
 /* Returns whether the keyboard can choose a part; the handles are left out where there is no wave. */
 static bool is_present(const window *w, int which) {
     if (which >= PART_BUTTON)
-        return which < PART_BUTTON + w->panel->buttons;
+        return window_has_button(w, which - PART_BUTTON);
     return which >= PART_KNOB ? which < PART_KNOB + w->panel->knobs
                               : which == PART_LIST || (which >= PART_START && which <= PART_FADE && w->wave.channels);
 }

@@ -15,13 +15,13 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS_MOST = 11, BUTTONS_MOST = 5, SLOTS = 2 };
+enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS_MOST = 11, BUTTONS_MOST = 6, SLOTS = 2 };
 /* In units that `scale` pixels make. */
 enum { WINDOW_WIDTH = 840, WINDOW_HEIGHT = 480, WINDOW_LEAST_WIDTH = 700, WINDOW_LEAST_HEIGHT = 400 };
 
 /* ---- The list of a folder ---- */
 typedef struct folder_entry {
-    char *name; /* of recent files the whole path */
+    char *name; /* in the folder, which what a search found below it precedes; of recent files the whole path */
     bool is_folder;
     int shown; /* of the entry i: the number of the i-th one that is shown */
 } folder_entry;
@@ -30,9 +30,11 @@ typedef struct folder {
     bool sets;                   /* of SOFA files, instead of audio and matrices */
     bool is_recent;              /* the files that were chosen last, not a folder */
     char path[WINDOW_PATH_MOST]; /* "" for recent files */
+    bool is_deep;                /* the folders below were read too */
     folder_entry *entry;         /* folders first, each in the order of names with numbers by value; the first one is
-                                    ".." except at the root */
+                                    ".." except at the root; behind them those of the folders below */
     int total, count;            /* entries, and those that are shown */
+    int seen;                    /* names that were looked at */
 } folder;
 
 /* Reads a folder: its folders, and its files that look like responses; hidden ones are left out. A folder that cannot
@@ -43,7 +45,8 @@ void folder_free(folder *f);
 /* Reads the files that were chosen last, in any window, the newest first. @return false: out of memory */
 bool folder_read_recent(folder *f);
 
-/* Shows only the entries whose name contains a text, in small or capital letters. */
+/* Shows only the entries whose name contains a text, in small or capital letters; of a folder also those some levels
+ * below it, which the first search reads. An empty text shows the folder alone. */
 void folder_search(folder *f, const char *text);
 
 /* Returns an entry that is shown, from 0 to count - 1. */
@@ -124,8 +127,8 @@ typedef struct panel {
     int buttons;
 } panel;
 
-/* The buttons that all panels begin with: bypass, and the list of recent files; then that of the second response. */
-enum { BYPASS, RECENT, SECOND };
+/* The buttons that all panels begin with: bypass, and the list of recent files; then those of the second response. */
+enum { BYPASS, RECENT, SECOND, UNLOAD };
 
 extern const panel window_panels[2]; /* of reverbs and of spatial forms */
 
@@ -205,6 +208,10 @@ rectangle window_list(const window *w);
 rectangle window_search(const window *w);
 rectangle window_wave(const window *w);
 rectangle window_button(const window *w, int index);
+
+/* Returns whether a button is there: that which unloads only while the second response is shown. */
+bool window_has_button(const window *w, int index);
+
 rectangle window_knob(const window *w, int index);
 rectangle window_meter(const window *w, int index);
 
