@@ -2,7 +2,7 @@
 #include "calls.h"
 
 #include <chrono>
-#include <cxxabi.h>
+#include <exception>
 #include <future>
 #include <set>
 #include <sys/syscall.h>
@@ -72,16 +72,33 @@ void run_unlocked(const work &call) {
     check(status, error);
 }
 
+// Calls a function. A thread that this unwinds without an exception stays: before Python 3.14 it is one that asked for
+// the GIL after Python had ended.
+template <typename Function> void stay_if_unwound(const Function &function) {
+    struct guard {
+        const int exceptions = std::uncaught_exceptions();
+        bool returned = false;
+        ~guard() {
+            if (!returned && std::uncaught_exceptions() == exceptions)
+                park();
+        }
+    } guard;
+    function();
+    guard.returned = true;
+}
+
 // Looks at signals with the GIL, and calls a function, or none (NULL).
 void caller::poll(const std::function<void()> *function) {
-    nb::gil_scoped_acquire held;
     try {
-        if (PyErr_CheckSignals() != 0)
-            throw nb::python_error();
-        if (function)
-            (*function)();
-    } catch (const abi::__forced_unwind &) { // Python has ended while the function had released the GIL
-        park();
+        stay_if_unwound([function] {
+            nb::gil_scoped_acquire held;
+            stay_if_unwound([function] { // here, before the GIL is given back
+                if (PyErr_CheckSignals() != 0)
+                    throw nb::python_error();
+                if (function)
+                    (*function)();
+            });
+        });
     } catch (...) {
         raised = std::current_exception();
         *cancel = 1;

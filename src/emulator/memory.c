@@ -60,7 +60,7 @@ void gc_memory_clear(void) {
     for (int i = 0; i < region_count; i++) {
         free(regions[i].cells);
         if (regions[i].owned)
-            (void)munmap((void *)(regions[i].begin - gap), round_up(regions[i].bytes) + 2 * gap);
+            (void)munmap((void *)(uintptr_t)(regions[i].begin - gap), round_up(regions[i].bytes) + 2 * gap);
     }
     region_count = 0;
     last_found = NULL;

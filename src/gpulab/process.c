@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POLL_INTERVAL = 5 * 1000 * 1000 }; /* ns */
+enum { POLL_INTERVAL = 5 * 1000 * 1000 /* ns */, MAX_WORDS = 64 };
 
-/* Adds the actions for the folder and the standard streams. Returns 0 or an errno value. */
+/* Adds the actions for the standard streams. Returns 0 or an errno value. */
 static int add_actions(const gc_process_request *request, posix_spawn_file_actions_t *actions) {
     int err = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
     if (!err && request->output)
@@ -28,12 +28,19 @@ static int add_actions(const gc_process_request *request, posix_spawn_file_actio
         err = posix_spawn_file_actions_adddup2(actions, 2, 1);
     if (!err && request->output)
         err = posix_spawn_file_actions_adddup2(actions, 1, 2);
-    if (!err && request->folder)
-        err = posix_spawn_file_actions_addchdir_np(actions, request->folder);
     return err;
 }
 
+/* Starts the program, in a folder through the shell: posix_spawn has no action for it before glibc 2.29. */
 static int start(const gc_process_request *request, pid_t *child) {
+    const char *words[MAX_WORDS] = {"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", request->folder};
+    size_t count = request->folder ? 4 : 0;
+    for (const char *const *word = request->arguments; *word; word++) {
+        if (count + 1 == MAX_WORDS)
+            return E2BIG;
+        words[count++] = *word;
+    }
+    words[count] = NULL;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -49,8 +56,7 @@ static int start(const gc_process_request *request, pid_t *child) {
         (void)posix_spawnattr_setpgroup(&attributes, 0);
         (void)posix_spawnattr_setflags(&attributes,
                                        POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-        err = posix_spawn(child, request->arguments[0], &actions, &attributes, (char *const *)request->arguments,
-                          environ);
+        err = posix_spawn(child, words[0], &actions, &attributes, (char *const *)words, environ);
         (void)posix_spawnattr_destroy(&attributes);
     }
     (void)posix_spawn_file_actions_destroy(&actions);

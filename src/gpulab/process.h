@@ -1,4 +1,4 @@
-/* Runs a program with a list of arguments, without a shell, and waits for it. */
+/* Runs a program with a list of arguments and waits for it. */
 #ifndef GPULAB_PROCESS_H
 #define GPULAB_PROCESS_H
 

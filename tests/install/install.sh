@@ -53,6 +53,12 @@ quietly ./statically || fail "by pkg-config --static: $(cat "$work/log/err")"
 # The command, moved, with what came beside it.
 make_audio noise in.wav wav-16 1 48000 1000 0.1
 quietly "$prefix/bin/gpuconv" -b cpu in.wav "$prefix/share/gpuconv/impulses/cabinet.flac" out.wav || fail "moved: $(cat "$work/log/err")"
+# It finds its modules, wherever CMake has put the libraries.
+if [ -e "$build/gpuconv-media.so" ]; then
+    echo nothing >in.m4a
+    quietly "$prefix/bin/gpuconv" in.m4a in.wav out4.wav && fail "a file of text was decoded"
+    grep -q gpuconv-media "$work/log/err" && fail "no module: $(cat "$work/log/err")"
+fi
 # The module of the CUDA backend, in a build with CUDA, exports one name; without it the command is the same.
 module=$(dirname "$library")/gpuconv/libgpuconv-cuda.so
 if [ -e "$module" ]; then
@@ -164,20 +170,21 @@ if [ -e "$build/gpuconv-mpi.so" ]; then
     depends gpuconv-mpi 'openmpi'
     depends gpuconv-mpi "gpuconv \(= $version\)"
     unpack gpuconv-mpi
-    [ -s gpuconv-mpi/usr/lib/gpuconv/gpuconv-mpi.so ] || fail "no module in gpuconv-mpi"
+    [ -n "$(find gpuconv-mpi -path '*/gpuconv/gpuconv-mpi.so')" ] || fail "no module in gpuconv-mpi"
 fi
 if [ -e "$build/gpuconv-sound.so" ]; then
     depends gpuconv-sound "gpuconv \(= $version\)"
     depends gpuconv-sound libportaudio2
     unpack gpuconv-sound
     for module in "$build"/gpuconv-sound.so "$build"/gpuconv-pipewire.so "$build"/gpuconv-osc.so "$build"/gpuconv-midi.so; do
-        [ ! -e "$module" ] || [ -s "gpuconv-sound/usr/lib/gpuconv/${module##*/}" ] || fail "no ${module##*/} in gpuconv-sound"
+        [ ! -e "$module" ] || [ -n "$(find gpuconv-sound -path "*/gpuconv/${module##*/}")" ] || fail "no ${module##*/} in gpuconv-sound"
     done
     dpkg-deb --field "$work"/packages/gpuconv_*.deb Recommends | grep -q gpuconv-sound || fail "gpuconv does not recommend gpuconv-sound"
 fi
 if [ -e "$build/lv2" ]; then
     unpack gpuconv-lv2
-    [ -s gpuconv-lv2/usr/lib/lv2/gpuconv.lv2/manifest.ttl ] || fail "no plug-in in gpuconv-lv2"
-    ldd gpuconv-lv2/usr/lib/lv2/gpuconv.lv2/gpuconv.so | grep -i mpi && fail "the plug-in loads MPI"
+    plugin=$(find gpuconv-lv2 -path '*/lv2/gpuconv.lv2/gpuconv.so')
+    [ -s "${plugin%/*}/manifest.ttl" ] || fail "no plug-in in gpuconv-lv2"
+    ldd "$plugin" | grep -i mpi && fail "the plug-in loads MPI"
 fi
 exit 0

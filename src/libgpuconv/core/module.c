@@ -19,7 +19,7 @@ static void *load(const char *path, const char *symbol, char *why, size_t room) 
 
 void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
     enum { FOLDERS = 5 };
-    static const char *const folders[FOLDERS] = {"", "gpuconv/", "../lib/gpuconv/", "../../", "../../gpuconv/"};
+    static const char *const folders[FOLDERS] = {"", "gpuconv/", GC_MODULES_FROM_PROGRAM, "../../", "../../gpuconv/"};
     char beside[2][4096], path[4400];
     const bool known[2] = {gc_os_library_path(beside[0], sizeof *beside),
                            gc_os_program_path(beside[1], sizeof *beside)};
