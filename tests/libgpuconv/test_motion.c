@@ -102,14 +102,15 @@ static double distance_from_reference(const gpuconv_sofa *set, double turn, cons
 
 static void a_moving_source_has_the_response_of_every_frame(void **state) {
     (void)state;
-    static const struct { double turn, bound; /* degrees in 0.75 s, dB */ } cases[] = {{0, -55}, {30, -55}, {360, -42}};
+    static const struct { double turn, bound; /* degrees in 0.75 s, dB */ } cases[] = {{0, -60}, {30, -60}, {360, -42}};
+    const double more = sizeof(void *) == 4 ? 5 : 0; /* dB: 32-bit systems have other triangles, as qhull rounds */
     gpuconv_sofa *set = open_head();
     guarded x = make_tones(1);
     for (int i = 0; i < COUNT(cases); i++) {
         gpuconv_path *path = make_path(1, cases[i].turn, 1.5, 1.5);
         guarded y = run(set, path, NULL, &x, FRAMES);
         const double distance = distance_from_reference(set, cases[i].turn, &x, &y);
-        CHECK(distance <= cases[i].bound, "%g degrees: %.1f dB", cases[i].turn, distance);
+        CHECK(distance <= cases[i].bound + more, "%g degrees: %.1f dB", cases[i].turn, distance);
         guarded_free(&y);
         gpuconv_path_free(path);
     }

@@ -350,12 +350,13 @@ static void an_open_set_prepares_what_its_file_does(void **state) {
         const char *file, *direction, *speakers;
         int inputs;
         gpuconv_interpolate how;
-        double bound; /* of the error after resampling, before or after the shifts; four directions have two meshes */
-    } cases[] = {{head_file, "37,11", NULL, 1, GPUCONV_INTERPOLATE_TRIANGLE, -40},
+        double bound; /* of the error after resampling, which comes before or after the shifts */
+    } cases[] = {{head_file, "37,11", NULL, 1, GPUCONV_INTERPOLATE_TRIANGLE, -45},
                  {head_file, "37,11", NULL, 1, GPUCONV_INTERPOLATE_NEAREST, -45},
                  {head_file, NULL, "5.1", 6, GPUCONV_INTERPOLATE_AUTO, -45},
                  {head_file, NULL, "ambisonic", 9, GPUCONV_INTERPOLATE_AUTO, -45},
                  {delays_file, "90,0", NULL, 1, GPUCONV_INTERPOLATE_NEAREST, -20}};
+    const double more = sizeof(void *) == 4 ? 5 : 0; /* dB: 32-bit systems have other triangles, as qhull rounds */
     static const double rates[] = {48000, 44100};
     for (int i = 0; i < COUNT(cases) * COUNT(rates); i++) {
         const char *file = cases[i / COUNT(rates)].file;
@@ -383,8 +384,8 @@ static void an_open_set_prepares_what_its_file_does(void **state) {
                 if (n + later >= 0 && n + later < gpuconv_ir_frames(a))
                     want[n + later] = (double)from[n];
             oracle_error e = oracle_compare(got, want, gpuconv_ir_frames(a));
-            CHECK(e.rms <= (rate == own ? -150 : cases[i / COUNT(rates)].bound), "case %d, route %d: %.1f dB", i, c,
-                  e.rms);
+            CHECK(e.rms <= (rate == own ? -150 : cases[i / COUNT(rates)].bound + more), "case %d, route %d: %.1f dB", i,
+                  c, e.rms);
         }
         gpuconv_ir_free(a);
         gpuconv_ir_free(b);

@@ -204,9 +204,8 @@ typedef struct tables {
 } tables;
 
 /* Adds a file whose samples are not in rows of floats. clipped: of an output, else NULL. */
-/* NOLINTNEXTLINE(readability-non-const-parameter): kernels write through what is kept here */
 static void add_file(files *f, char *buffer, const gc_batch_samples *samples, float *planar, int64_t frames,
-                     unsigned long long *clipped) { /* NOLINT(readability-non-const-parameter) */
+                     unsigned long long *clipped) {
     if (are_planar(samples))
         return;
     f->file[f->count++] = (gck_file){.raw = buffer + samples->at,
