@@ -114,9 +114,9 @@ static const gc_lab_variant variants[] = {
      .where = LAB_GPU,
      .limit =
          "A sixteenth of the loads. On an H100 this is 96 % of the rate of reading, with both kinds of data: the loads "
-         "were the limit, not the meetings. The machine code (cuobjdump -sass) shows why: an addition of the constant 1 to shared memory whose "
-         "result nobody needs becomes ATOMS.POPC.INC, which counts the lanes with the same address and adds their number "
-         "at once. Next: what joining neighbours brings where the hardware already joins lanes.",
+         "were the limit, not the meetings. The machine code (cuobjdump -sass) shows why: atomicAdd of the constant 1 in shared "
+         "memory, without use of its result, is the instruction ATOMS.POPC.INC. This counts the lanes that have the same "
+         "address, and adds their number once. Next: let a thread join equal neighbours as well.",
      LAB_RUNS_ON_GPU(gck_histogram_warps)},
     {.name = "runs of equal bytes",
      .changed = "a thread adds a run of equal neighbours at once: it keeps the value and the length in registers",

@@ -241,9 +241,9 @@ static const gc_lab_variant variants[] = {
     {.name = "WMMA tf32",
      .changed = "tensor cores: a warp multiplies tiles of 16 x 16 x 8, with inputs rounded to 11 significant bits",
      .limit =
-         "A quarter of cuBLAS's rate. One instruction does 4096 operations, so that a warp is held up by what is "
-         "around it: two fragments are read from shared memory for each product, 4 bytes an element, and rounded to "
-         "tf32 by instructions of their own. Next: elements of two bytes.",
+         "A quarter of cuBLAS's rate. An instruction of the tensor cores does 4096 operations, so that the other "
+         "instructions take most of the time: for each product a warp loads two fragments from shared memory, 4 bytes an "
+         "element, and rounds each element to tf32. Next: elements of two bytes.",
      .where = LAB_GPU,
      .unit = LAB_TENSOR_TF32,
      .tolerance = 2e-3,

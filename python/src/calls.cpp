@@ -72,8 +72,8 @@ void run_unlocked(const work &call) {
     check(status, error);
 }
 
-// Calls a function. A thread that this unwinds without an exception stays: before Python 3.14 it is one that asked for
-// the GIL after Python had ended.
+// Calls a function. Before Python 3.14 a thread that asks for the GIL after Python has ended is unwound without an
+// exception; such a thread is kept here for ever.
 template <typename Function> void stay_if_unwound(const Function &function) {
     struct guard {
         const int exceptions = std::uncaught_exceptions();

@@ -156,8 +156,8 @@ typedef struct load {
  * audio thread: it reads files and blocks. @return whether that was done; if not, `error` has the reason */
 bool gc_lv2_load(plugin *p, load *l, gpuconv_error *error);
 
-/* Asks the worker to load a response; called on the audio thread. A too long path is ignored, and an empty one of the
- * first response; that of the second one unloads it.
+/* Asks the worker to load a response; called on the audio thread. An empty path unloads the second response. Ignored
+ * are a path that is too long, and an empty path of the first response.
  * @param length of the path, which need not end with a null character */
 void gc_lv2_schedule_load(plugin *p, int number, const char *path, size_t length);
 

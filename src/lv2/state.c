@@ -22,8 +22,8 @@ static void free_path(const LV2_Feature *const *features, char *path) {
         free(path);
 }
 
-/* Stores the path of a response; that there is no second one as an empty string, because hosts take an empty path for
- * that of a folder. */
+/* Stores the path of a response. If there is no second response, stores an empty string for it: an empty path is not
+ * possible, because hosts take it for the path of a folder. */
 static LV2_State_Status save_slot(plugin *p, int s, LV2_State_Store_Function store, LV2_State_Handle to,
                                   const LV2_Feature *const *features) {
     LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);

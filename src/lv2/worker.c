@@ -157,7 +157,7 @@ static gpuconv_status prepare(const plugin *p, const char *path, const edits *wa
     return error->status;
 }
 
-/* Makes a response of one silent frame, which needs no memory to speak of. */
+/* Makes a response of one silent frame, which takes the place of a response that is unloaded. */
 static gpuconv_status prepare_silence(double rate, gpuconv_ir **ir, gpuconv_error *error) {
     static const float silence;
     gpuconv_ir *quad;

@@ -1,4 +1,4 @@
-/* The module libgpuconv-cuda of another version. */
+/* A module libgpuconv-cuda of another version, for test_cuda_module.c. */
 #include "libgpuconv/engine/backend.h"
 
 __attribute__((visibility("default"))) extern const gc_cuda_module gpuconv_cuda_module;

@@ -1,4 +1,5 @@
-/* Tests what is said where the module libgpuconv-cuda, beside this program, has another version. */
+/* Tests that a module libgpuconv-cuda of another version is refused, with a reason. Such a module is beside this
+ * program. */
 #include "harness.h"
 #include "libgpuconv/engine/backend.h"
 

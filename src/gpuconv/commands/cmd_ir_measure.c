@@ -156,7 +156,7 @@ static char *position_name(const char *response, int number) {
     return asprintf(&name, "%.*s-%d%s", stem, response, number, dot ? dot : "") < 0 ? NULL : name;
 }
 
-/* Asks for a position and waits for a line. @return whether it came */
+/* Asks for a position and waits for Return. @return false: interrupted, or the input has ended */
 static bool wait_for_position(int number, const char *why) {
     int c = EOF;
     (void)gc_print_error(GC_EXIT_DONE, "position %d of %d%s: press Return when the microphones are there", number,

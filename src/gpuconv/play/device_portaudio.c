@@ -102,7 +102,7 @@ static char *sound_list(gpuconv_error *error) {
         fail_device(err, "sound", error);
         return NULL;
     }
-    int count = Pa_GetDeviceCount();
+    const int count = Pa_GetDeviceCount(), output = default_device(false), input = default_device(true);
     size_t size = (size_t)(count > 0 ? count : 0) * LINE + PULSE, used = 0;
     bool has_pulse = false;
     char *text = gc_calloc((int64_t)size, 1);
@@ -116,10 +116,9 @@ static char *sound_list(gpuconv_error *error) {
         has_pulse |= strcmp(d->name, "pulse") == 0;
         gc_visible(system, sizeof system, host ? host->name : "");
         used += (size_t)gc_format(text + used, LINE, "%3d %s %s (%s): %d in, %d out, %.0f Hz, %.1f ms%s%s\n", i,
-                                  i == default_device(false) ? "*" : " ", name, system, d->maxInputChannels,
-                                  d->maxOutputChannels, d->defaultSampleRate, 1e3 * d->defaultLowOutputLatency,
-                                  i == default_device(false) ? ", default" : "",
-                                  i == default_device(true) ? ", default input" : "");
+                                  i == output ? "*" : " ", name, system, d->maxInputChannels, d->maxOutputChannels,
+                                  d->defaultSampleRate, 1e3 * d->defaultLowOutputLatency,
+                                  i == output ? ", default" : "", i == input ? ", default input" : "");
     }
     if (text && used == 0)
         (void)snprintf(text, size, "no sound device found\n");

@@ -1,5 +1,5 @@
-/* The CUDA backend as a part of what is linked with it: of the module libgpuconv-cuda, which exports it, or of a test.
- */
+/* Gives the CUDA backend to what contains it: to the module libgpuconv-cuda, which exports it, and to tests. Programs
+ * and the library have cuda_load.c instead. */
 #include "backend.h"
 
 __attribute__((visibility("default"))) extern const gc_cuda_module gpuconv_cuda_module;

@@ -1,4 +1,4 @@
-/* Loads the CUDA backend, so that a program without a GPU is the same program. */
+/* Loads the CUDA backend from its module, so that the same programs run with and without it. */
 #include "backend.h"
 #include "libgpuconv/core/module.h"
 

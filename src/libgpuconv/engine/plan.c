@@ -155,7 +155,7 @@ static void prefer_gpu(const gc_problem *problem, const gpuconv_config *config, 
         status = plan_backend(gpu, problem, config, true, &cuda, &reason);
         seconds = status ? HUGE_VAL : cuda->choice.predicted + start;
     }
-    if (!gpu) { /* the CPU is no fallback then: no note */
+    if (!gpu) { /* a note is for a GPU that is there and cannot be used */
         snprintf(cpu->reason + used, sizeof cpu->reason - used, "; %.200s", reason.message);
     } else if (status) {
         snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);

@@ -95,10 +95,11 @@ bool gc_lhotse_fill(gc_row *row, json_t *object, gc_list_kind *kind) {
     if (!recording && !json_object_get(object, "sources"))
         return gc_row_refuse(row, "the cut has no recording:", id);
     const char *path = path_of(recording ? recording : object, &why);
-    char reason[200];
-    (void)snprintf(reason, sizeof reason, "%s:", path ? "" : why);
-    if (!path)
+    if (!path) {
+        char reason[200];
+        (void)snprintf(reason, sizeof reason, "%s:", why);
         return gc_row_refuse(row, reason, id);
+    }
     row->stem = strdup(id);
     return row->stem && gc_row_set(row, GC_COLUMN_ID, id) && gc_row_set(row, GC_COLUMN_INPUT, path) &&
            (!recording || fill_part(row, object, recording)) && keep(row, object);

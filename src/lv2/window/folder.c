@@ -93,8 +93,8 @@ bool folder_path_of(const folder *f, const folder_entry *e, char path[WINDOW_PAT
     return length >= 0 && length < WINDOW_PATH_MOST;
 }
 
-/* Adds what a folder contains. @param below its path in that of the list with a slash behind it; "": the list's own
- * @return false: out of memory */
+/* Adds what a folder contains. @param below the path from the list's folder to it, with a slash at its end; "": the
+ * list's folder itself. @return false: out of memory */
 static bool add_level(folder *f, const char *below) {
     enum { MOST = 20000 }; /* entries that are looked at */
     char name[WINDOW_PATH_MOST + 2 * sizeof((struct dirent *)NULL)->d_name], full[2 * sizeof name];
@@ -115,7 +115,7 @@ static bool add_level(folder *f, const char *below) {
     return good;
 }
 
-/* Adds what the folders of the list contain, and those in them, DEEPEST levels down and without following links. */
+/* Adds the contents of the folders in the list, down to DEEPEST levels. Links are not followed. */
 static void add_below(folder *f) {
     enum { DEEPEST = 5 };
     char path[WINDOW_PATH_MOST];

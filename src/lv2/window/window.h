@@ -21,7 +21,7 @@ enum { WINDOW_WIDTH = 840, WINDOW_HEIGHT = 480, WINDOW_LEAST_WIDTH = 700, WINDOW
 
 /* ---- The list of a folder ---- */
 typedef struct folder_entry {
-    char *name; /* in the folder, which what a search found below it precedes; of recent files the whole path */
+    char *name; /* path from the folder of the list; of recent files the whole path */
     bool is_folder;
     int shown; /* of the entry i: the number of the i-th one that is shown */
 } folder_entry;
@@ -209,7 +209,7 @@ rectangle window_search(const window *w);
 rectangle window_wave(const window *w);
 rectangle window_button(const window *w, int index);
 
-/* Returns whether a button is there: that which unloads only while the second response is shown. */
+/* Returns whether a button is drawn and can be pressed. "unload" is there only while a second response is shown. */
 bool window_has_button(const window *w, int index);
 
 rectangle window_knob(const window *w, int index);
