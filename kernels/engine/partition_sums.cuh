@@ -25,6 +25,20 @@ __device__ __forceinline__ float4 mul_add(float4 a, float4 b, float4 c) {
     return make_float4(x.x, x.y, y.x, y.y);
 }
 
+/* Returns, in the threads of group 0, the sum over all groups of `lanes` threads of a block. Every thread of the block
+ * calls it with its group and its lane. shared: one element for each thread. */
+__device__ __forceinline__ float4 add_groups(float4 sum, float4 *shared, int lanes, int groups, int group, int lane) {
+    shared[threadIdx.x] = sum;
+    __syncthreads();
+    if (group > 0)
+        return sum;
+    for (int g = 1; g < groups; g++) {
+        const float4 v = shared[g * lanes + lane];
+        sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
+    }
+    return sum;
+}
+
 namespace {
 
 enum { SUMS_BLOCK = 128 };

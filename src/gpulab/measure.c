@@ -42,9 +42,7 @@ static int take_sample(const gc_lab_variant *variant, const gc_lab_run *run, gc_
 static int warm_up(const gc_lab_variant *variant, const gc_lab_run *run, gc_lab_device *device, double *seconds) {
     double start = gc_now(), least = HUGE_VAL;
     int steady = 0, err = 0;
-    for (int i = 0;
-         !err && (steady < 2 || gc_now() - start < min_warm_up_seconds) && gc_now() - start < max_warm_up_seconds;
-         i++) {
+    while (!err && (steady < 2 || gc_now() - start < min_warm_up_seconds) && gc_now() - start < max_warm_up_seconds) {
         err = take_sample(variant, run, device, 1, false, seconds);
         steady = *seconds < 0.98 * least ? 0 : steady + 1;
         least = fmin(least, *seconds);

@@ -235,14 +235,9 @@ __global__ void __launch_bounds__(THREADS) products(const gck_bank b, int number
     for (int r = b.row[output] + split * groups + group; r < b.row[output + 1]; r += groups * level.splits)
         sum = add_route(sum, delay + b.input[r] * level.partitions * stride,
                         spectra + (int64_t)r * level.partitions * stride, level.partitions, stride, slot);
-    shared[threadIdx.x] = sum;
-    __syncthreads();
+    sum = add_groups(sum, shared, lanes, groups, group, lane);
     if (group > 0)
         return;
-    for (int g = 1; g < groups; g++) {
-        const float4 part = shared[g * lanes + lane];
-        sum = make_float4(sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w);
-    }
     ((float4 *)level.sums)[((int64_t)output * level.splits + split) * stride + bin] = sum;
 }
 

@@ -227,14 +227,9 @@ __global__ void __launch_bounds__(LANES *SLICES) sums(const gck_motion m) {
         const float4 v = row[g * m.receivers * pitch];
         sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
     }
-    shared[threadIdx.x] = sum;
-    __syncthreads();
+    sum = add_groups(sum, shared, LANES, SLICES, slice, lane);
     if (slice > 0)
         return;
-    for (int k = 1; k < SLICES; k++) {
-        const float4 v = shared[k * LANES + lane];
-        sum = make_float4(sum.x + v.x, sum.y + v.y, sum.z + v.z, sum.w + v.w);
-    }
     *row = sum;
 }
 

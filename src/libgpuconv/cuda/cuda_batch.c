@@ -203,18 +203,14 @@ typedef struct tables {
     int pieces_count, counts[GCK_ITEM_SIZES];
 } tables;
 
-/* Adds a file whose samples are not in rows of floats. clipped: of an output, else NULL. */
-static void add_file(files *f, char *buffer, const gc_batch_samples *samples, float *planar, int64_t frames,
-                     unsigned long long *clipped) {
+/* Adds a file whose samples are not in rows of floats. */
+static void add_file(files *f, const gc_batch_samples *samples, gck_file file) {
     if (are_planar(samples))
         return;
-    f->file[f->count++] = (gck_file){.raw = buffer + samples->at,
-                                     .planar = planar,
-                                     .frames = frames,
-                                     .channels = samples->channels,
-                                     .format = samples->format,
-                                     .clipped = clipped};
-    f->samples = gc_max(f->samples, frames * samples->channels);
+    file.channels = samples->channels;
+    file.format = samples->format;
+    f->file[f->count++] = file;
+    f->samples = gc_max(f->samples, file.frames * file.channels);
 }
 
 /* Adds the files that are converted. An input that several items share is converted once for each of them, with the
@@ -222,10 +218,15 @@ static void add_file(files *f, char *buffer, const gc_batch_samples *samples, fl
 static void add_files(const cuda_slot *s, const gc_batch_item *items, int count, unsigned long long *clipped,
                       tables *t) {
     for (const gc_batch_item *item = items; item < items + count; item++)
-        add_file(&t->unpacked, s->device_in, &item->in, input_of(s, item, 0), item->frames, NULL);
+        add_file(&t->unpacked, &item->in,
+                 (gck_file){.raw = s->device_in + item->in.at, .planar = input_of(s, item, 0), .frames = item->frames});
     t->packed.file = t->unpacked.file + t->unpacked.count;
     for (const gc_batch_item *item = items; item < items + count; item++)
-        add_file(&t->packed, s->device_out, &item->out, output_of(s, item, 0), total_frames(item), clipped++);
+        add_file(&t->packed, &item->out,
+                 (gck_file){.raw = s->device_out + item->out.at,
+                            .planar = output_of(s, item, 0),
+                            .frames = total_frames(item),
+                            .clipped = clipped++});
     t->pieces = (gck_item *)(void *)(t->packed.file + t->packed.count);
 }
 

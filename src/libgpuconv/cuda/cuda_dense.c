@@ -80,7 +80,8 @@ static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *c
                       double total) {
     const gc_components *c = &p->components;
     const gc_schedule *s = &choice->schedule;
-    const double blocks = (double)(choice->chunk / s->hop), *t = costs->seconds;
+    const int64_t hops = choice->chunk / s->hop;
+    const double blocks = (double)hops, *t = costs->seconds;
     double inputs, outputs, products = 0;
     count_channels(c, &inputs, &outputs);
     for (int i = 0; i < c->count; i++)

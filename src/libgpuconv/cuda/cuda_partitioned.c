@@ -42,8 +42,9 @@ static int64_t chunk(const gc_schedule *s) {
  * blocks and seven more. */
 static double long_seconds(const gc_costs *costs, const gpuconv_ir *ir, const gc_schedule *s, int64_t frames,
                            double total) {
-    const double blocks = (double)(frames / s->hop), partitions = (double)s->partitions,
-                 chunks = ceil(total / (double)frames), groups = ceil(blocks / 8);
+    const int64_t hops = frames / s->hop;
+    const double blocks = (double)hops, partitions = (double)s->partitions, chunks = ceil(total / (double)frames),
+                 groups = ceil(blocks / 8);
     const double transforms = ir->inputs * (blocks + partitions - 1) + ir->outputs * blocks;
     const double products = ir->routes * groups * (2 * partitions + 7) + ir->outputs * blocks;
     const double point = costs->seconds[GC_COST_CUDA_LONG] * gc_cuda_slowdown(s->transform, true) / 48;
@@ -55,7 +56,8 @@ static double long_seconds(const gc_costs *costs, const gpuconv_ir *ir, const gc
 static double short_seconds(const gc_costs *costs, const gpuconv_ir *ir, const gc_schedule *s, int64_t frames,
                             double total) {
     const double *t = costs->seconds, n = (double)s->transform;
-    const double pairs = (double)(frames / (2 * s->hop)), chunks = ceil(total / (double)frames);
+    const int64_t steps = frames / (2 * s->hop);
+    const double pairs = (double)steps, chunks = ceil(total / (double)frames);
     const double spectra = ir->inputs * (pairs + (double)s->partitions - 1) + ir->outputs * pairs;
     const double products = ir->routes * pairs * (double)s->partitions;
     return chunks * (spectra * n * fmax(log2(n) * t[GC_COST_CUDA_LEVEL], t[GC_COST_CUDA_PASS]) +
