@@ -1,7 +1,7 @@
 /* The functions of POSIX that gpuconv uses and the C library of mingw-w64 lacks, or has for paths in the process's code
  * page only. CMake includes this header first in every file that is compiled for Windows. Paths are UTF-8, at most
  * GC_WINDOWS_PATH - 1 characters, with / or \ between folders. Every function sets errno as POSIX says; a limit that
- * differs from POSIX is told beside it. posix.c has the definitions. */
+ * differs from POSIX is told beside it. posix.c and text.c have the definitions. */
 #ifndef GC_CORE_WINDOWS_POSIX_H
 #define GC_CORE_WINDOWS_POSIX_H
 
