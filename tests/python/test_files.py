@@ -48,6 +48,17 @@ def test_convolve_file_writes_the_bytes_of_the_command(
     assert report["files"]["output"] == str(mine)
 
 
+@pytest.mark.parametrize("kind", ["mp3", "ogg"])
+def test_compressed_files_are_written_and_read(tmp_path, samples, impulses, kind):
+    files = [tmp_path / name for name in ("exact.wav", f"compressed.{kind}")]
+    for file in files:
+        gpuconv.convolve_file(samples / "strings.flac", impulses / "hall.flac", file)
+    exact, compressed = map(gpuconv.read, files)
+    frames = min(exact.samples.shape[1], compressed.samples.shape[1])
+    error = [exact.samples[0, :frames] - np.roll(compressed.samples[0, :frames], -shift) for shift in range(2500)]
+    assert min(map(np.linalg.norm, error)) < 0.1 * np.linalg.norm(exact.samples[0])
+
+
 @pytest.mark.parametrize("sample, response", [("speech.flac", "hall.flac"), ("strings.flac", "hall-true-stereo.flac"),
                                               ("drums.flac", "studio.flac")])
 def test_arrays_give_the_samples_of_the_command(tmp_path, command, samples, impulses, sample, response):
