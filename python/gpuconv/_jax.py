@@ -118,6 +118,8 @@ _rows_p.def_impl(jax.jit(_rows_p.bind, static_argnames=("operation", "offset", "
 mlir.register_lowering(_rows_p, mlir.lower_fun(_through_host, multiple_results=False))
 if hasattr(_core, "xla_rows"):
     try:
+        # Before there is a backend, a refused target is no error here: it ends the making of the backend later.
+        jax.devices()
         for platform in ("cpu", "cuda") if _core.has_cuda else ("cpu",):
             jax.ffi.register_ffi_target(TARGET, _core.xla_rows(platform == "cuda"), platform=platform.replace("cuda", "CUDA"))
             mlir.register_lowering(_rows_p, _call_of_xla, platform=platform)

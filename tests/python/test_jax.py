@@ -37,6 +37,27 @@ def path(request, monkeypatch):
         yield request.param
 
 
+REFUSED = """
+import jax, numpy as np, gpuconv
+from jax._src import xla_bridge
+
+def refuse(*arguments, **keywords):
+    print("with a backend" if xla_bridge.backends_are_initialized() else "too early")
+    raise ValueError("newer than this XLA")
+
+jax.ffi.register_ffi_target = refuse
+gpuconv._core.xla_rows = getattr(gpuconv._core, "xla_rows", lambda on_gpu: None)
+y = jax.jit(lambda x, h: gpuconv.convolve(x, h))(np.ones(300, "f"), np.ones(30, "f"))
+print(float(y[100]))
+"""
+
+
+def test_an_xla_that_refuses_the_call_leaves_jax_working():
+    """A target that is refused before there is a backend would end its making, and with it all of JAX."""
+    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split("\n")[:2] == ["with a backend", "30.0"], done.stderr
+
+
 def test_the_compiled_call_is_that_of_the_build(path, rng):
     text = jax.jit(gpuconv.convolve).lower(*arrays(rng, (2, 30), (5,))).as_text()
     direct = path == "as built" and hasattr(gpuconv._core, "xla_rows")
