@@ -139,8 +139,8 @@ class Convolver:
         then convolved as the command does it: x has the shape (..., inputs, frames), or (frames,) for one input, and
         the result has the outputs of the response; the same samples as `gpuconv IN IR OUT` writes.
     backend, algorithm, device: for an ImpulseResponse, as the options of the command ("auto", "cpu", "cuda"; "auto",
-        "direct", "overlap-save", "partitioned", "matrix"; number of a CUDA device, -1: the largest). Arrays are convolved where
-        they are.
+        "direct", "overlap-save", "partitioned", "matrix"; number of a CUDA device, -1: the largest). An array is convolved where
+        it is: with one they raise a ValueError.
     threads: as in convolve().
     frames: on a GPU, the frames of the signals that the transform of an array is chosen for; signals may have any other
         number. For whole songs give their length: ten minutes of stereo then take some 8 % less time.
@@ -171,6 +171,8 @@ class Convolver:
         if isinstance(h, ImpulseResponse):
             self._kind, self._response = "response", h
             return
+        if self._options != (0, 0, -1):  # "auto", "auto", the largest
+            raise ValueError("backend=, algorithm= and device= need an ImpulseResponse; an array is convolved where it is")
         self._kind = library(h, "h")
         self._array = h
         if self._kind == "torch":

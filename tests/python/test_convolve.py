@@ -242,6 +242,9 @@ def test_a_convolver_refuses_bad_responses():
         gpuconv.Convolver(GOOD, backend="tpu")
     with pytest.raises(ValueError, match="frames=0: use 1 to"):
         gpuconv.Convolver(GOOD, frames=0)
+    for option in ({"backend": "cuda"}, {"algorithm": "direct"}, {"device": 0}):
+        with pytest.raises(ValueError, match="need an ImpulseResponse; an array is convolved where it is"):
+            gpuconv.Convolver(GOOD, **option)
 
 
 def test_the_response_of_a_convolver_is_replaced(rng):
