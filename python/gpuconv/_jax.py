@@ -120,7 +120,8 @@ if hasattr(_core, "xla_rows"):
     try:
         # Before there is a backend, a refused target is no error here: it ends the making of the backend later.
         jax.devices()
-        for platform in ("cpu", "cuda") if _core.has_cuda else ("cpu",):
+        # An XLA before 0.6 cannot tell the number of its GPU.
+        for platform in ("cpu", "cuda") if _core.has_cuda and jax.__version_info__ >= (0, 6) else ("cpu",):
             jax.ffi.register_ffi_target(TARGET, _core.xla_rows(platform == "cuda"), platform=platform.replace("cuda", "CUDA"))
             mlir.register_lowering(_rows_p, _call_of_xla, platform=platform)
     except Exception:  # an XLA that is older than the headers
