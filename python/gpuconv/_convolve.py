@@ -140,7 +140,7 @@ class Convolver:
         the result has the outputs of the response; the same samples as `gpuconv IN IR OUT` writes.
     backend, algorithm, device: for an ImpulseResponse, as the options of the command ("auto", "cpu", "cuda"; "auto",
         "direct", "overlap-save", "partitioned", "matrix"; number of a CUDA device, -1: the largest). An array is convolved where
-        it is: with one they raise a ValueError.
+        it is, and none of these three may be given with it (ValueError).
     threads: as in convolve().
     frames: on a GPU, the frames of the signals that the transform of an array is chosen for; signals may have any other
         number. For whole songs give their length: ten minutes of stereo then take some 8 % less time.

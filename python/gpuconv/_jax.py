@@ -118,9 +118,9 @@ _rows_p.def_impl(jax.jit(_rows_p.bind, static_argnames=("operation", "offset", "
 mlir.register_lowering(_rows_p, mlir.lower_fun(_through_host, multiple_results=False))
 if hasattr(_core, "xla_rows"):
     try:
-        # Before there is a backend, a refused target is no error here: it ends the making of the backend later.
+        # Makes the backends first: then a target that XLA refuses raises an error here, and not when JAX makes them later.
         jax.devices()
-        # An XLA before 0.6 cannot tell the number of its GPU.
+        # XLA before 0.6 does not give its functions the number of the GPU.
         for platform in ("cpu", "cuda") if _core.has_cuda and jax.__version_info__ >= (0, 6) else ("cpu",):
             jax.ffi.register_ffi_target(TARGET, _core.xla_rows(platform == "cuda"), platform=platform.replace("cuda", "CUDA"))
             mlir.register_lowering(_rows_p, _call_of_xla, platform=platform)

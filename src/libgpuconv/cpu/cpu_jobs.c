@@ -248,7 +248,8 @@ static gpuconv_status run_targets(work *w, gpuconv_error *error) {
     return status ? status : gc_cancelled() ? gc_fail_memory(error, "the sums of a job") : GPUCONV_OK;
 }
 
-/* Computes all targets; of those that have several runs as many at a time as the memory takes. */
+/* Computes all targets. Where targets have several runs, it computes as many targets at a time as fit into RUN_FLOATS.
+ */
 static gpuconv_status run_work(work *w, gpuconv_error *error) {
     const int64_t targets = w->target->rows, frames = w->target->frames;
     int64_t most = 0, fit = w->first_run[targets];
