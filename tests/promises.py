@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tries to break each promise of the README section "What you may rely on", in random rounds.
+"""Tries to break each promise of docs/promises.md, in random rounds.
 
 Usage: promises.py ROUNDS [SEED]
 

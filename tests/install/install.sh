@@ -76,7 +76,7 @@ done
 [ -s "$prefix/share/bash-completion/completions/gpuconv" ] || fail "no completions"
 
 # The documents, with everything that their links name, the schema of reports, and the examples.
-for document in README.md CHANGELOG.md LICENSE docs/manual.md docs/library.md docs/data-path.svg docs/before-after.png \
+for document in README.md CHANGELOG.md LICENSE docs/manual.md docs/space.md docs/datasets.md docs/rooms.md docs/lab.md docs/promises.md docs/library.md docs/data-path.svg docs/before-after.png \
     docs/report.schema.json examples/01_offline.c examples/05_report.c; do
     [ -s "$prefix/share/doc/gpuconv/$document" ] || fail "no document $document"
 done
