@@ -1232,7 +1232,7 @@ typedef struct gpuconv_job {
     const char *input; /**< path of the input; "-": standard input */
     const char
         *response;      /**< path of the impulse response or of a matrix; "-", /dev/stdin or /dev/fd/N may be a pipe */
-    const char *output; /**< path of the output, may be that of input or response; "-": standard output */
+    const char *output; /**< path of the output, may be that of the input; "-": standard output */
     const gpuconv_preparation *preparation; /**< steps applied to the response; NULL: none */
     double gain;                            /**< gain of the result in dB, -200..200 */
     const char *raw;      /**< format of an input without header: RATE,CHANNELS,ENCODING; NULL: it has one */
@@ -1257,6 +1257,8 @@ typedef struct gpuconv_job {
                          channels of `path` or those of the preparation's direction or speakers, of which
                          interpolate, by_distance, decode, diffuse_eq and gain may be set. NULL: it does not turn */
     int compression;  /**< of a FLAC output: 1 + its level, 0 (fastest) to 8 (smallest); 0 (default): level 5 */
+    bool force;       /**< replace `output` even if the response is read from it, or if response and output have changed
+                         places: the response has the frames of the input convolved with the output */
 } gpuconv_job;
 
 /** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */

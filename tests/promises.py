@@ -401,7 +401,7 @@ def in_place(job):
     done("a.wav", "ir.wav", "a.wav", "-q", "-t", str(job.rng.randint(1, 4)))
     job.out_is_whole("a.wav")
     shutil.copy("ir.wav", "a.wav")
-    fails(1, "IR is read from this file", "in.wav", "a.wav", "a.wav", "-q")
+    fails(1, "the response is read from this file", "in.wav", "a.wav", "a.wav", "-q")
     check(filecmp.cmp("ir.wav", "a.wav", False), "IR was changed")
     done("in.wav", "a.wav", "a.wav", "-q", "--force")
     job.out_is_whole("a.wav")

@@ -116,6 +116,7 @@ def convolve_file(
     dither: bool = False,
     raw: Optional[str] = None,
     plot: Optional[Path] = None,
+    force: bool = False,
     backend: str = "auto",
     algorithm: str = "auto",
     device: int = -1,
@@ -132,8 +133,9 @@ def convolve_file(
 
     mode: "full", "same", "valid". tail: with "full", seconds kept behind the input's end, or "auto" (down to -90 dBFS);
     None: all. gain: of the result in dB. format, encoding, compression, dither, raw, plot, backend, algorithm, device,
-    threads: as the command's options. steps: as in prepare_ir(); ir_layout is "stereo" as in the command: 4 channels are true stereo
-    for a mono input too.
+    threads: as the command's options. force: replace the output even if the response is read from it, or if response and
+    output have changed places. steps: as in prepare_ir(); ir_layout is "stereo" as in the command: 4 channels are true
+    stereo for a mono input too.
     path, head, interval, doppler: of a SOFA file: the channels of the input move along the rows of a file, and the head
     turns as in a file, as in SofaSet.move().
     progress: True for a bar of tqdm, or a function of (frames, total). note: receives lines on resampling, clipping, a
@@ -144,6 +146,7 @@ def convolve_file(
         "mode": choose("mode", mode, ("full", "same", "valid")),
         "gain": real("gain", gain),
         "dither": bool(dither),
+        "force": bool(force),
         "backend": choose("backend", backend, BACKENDS),
         "algorithm": choose("algorithm", algorithm, ALGORITHMS),
         "device": whole("device", device, -1, 1023),

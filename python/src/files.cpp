@@ -97,6 +97,7 @@ gpuconv_job job_of(const dictionary &o) {
     job.tail_floor = number("tail_floor", 0);
     job.interval = number("interval", 0);
     job.doppler = number("doppler", 0) != 0;
+    job.force = number("force", 0) != 0;
     return job;
 }
 

@@ -56,13 +56,13 @@ ln -s ir.wav soft.wav
 echo "1 1 part.wav" >one.matrix
 echo '/convolver/new 1 1 256 8000
 /impulse/read 1 1 1 0 0 0 1 part.wav' >two.conf
-for out in ir.wav ./ir.wav hard.wav soft.wav; do refuses 1 "$out: IR is read from this file" in.wav ir.wav $out; done
-refuses 1 "choose another name for OUT" ir.wav ir.wav ir.wav
-refuses 1 "part.wav: IR is read from this file" in.wav one.matrix part.wav
-refuses 1 "part.wav: IR is read from this file" in.wav two.conf part.wav
-refuses 1 "one.matrix: IR is read from this file" in.wav one.matrix one.matrix -f wav
-refuses 1 "part.wav: IR is read from this file" in.wav ir.wav part.wav --series part.wav
-refuses 1 "part.wav: IR is read from this file" in.wav ir.wav part.wav --series one.matrix
+for out in ir.wav ./ir.wav hard.wav soft.wav; do refuses 1 "$out: the response is read from this file" in.wav ir.wav $out; done
+refuses 1 "choose another name for the output" ir.wav ir.wav ir.wav
+refuses 1 "part.wav: the response is read from this file" in.wav one.matrix part.wav
+refuses 1 "part.wav: the response is read from this file" in.wav two.conf part.wav
+refuses 1 "one.matrix: the response is read from this file" in.wav one.matrix one.matrix -f wav
+refuses 1 "part.wav: the response is read from this file" in.wav ir.wav part.wav --series part.wav
+refuses 1 "part.wav: the response is read from this file" in.wav ir.wav part.wav --series one.matrix
 runs in.wav one.matrix part.wav --force
 for option in --plot --html; do
     for file in in.wav ir.wav part.wav one.matrix; do
@@ -83,9 +83,16 @@ runs sweep.wav ir.wav recording.wav
 for out in sweep.wav recording.wav; do
     refuses 1 "$out: would replace a file of the same job" ir measure recording.wav sweep.wav $out
 done
+printf '20 0\n20000 0\n' >flat.svg
+cp recording.wav calibrator.svg
+for file in flat calibrator; do
+    option=$([ $file = flat ] && echo --calibration || echo --calibrator)
+    refuses 1 "$file.svg: would replace a file of the same job" ir measure recording.wav sweep.wav new.wav $option $file.svg --distortion $file.svg
+    refuses 1 "$file.svg: would replace a file of the same job" ir measure recording.wav sweep.wav $file.svg $option $file.svg
+done
 if [ -e "$SOURCE/tests/sofa/head.sofa" ] && quietly "$GPUCONV" ir info "$SOURCE/tests/sofa/head.sofa"; then
     cp "$SOURCE/tests/sofa/head.sofa" head.sofa
     printf '30 0\n' >place.txt
-    refuses 1 "head.sofa: IR is read from this file" in.wav head.sofa head.sofa -f wav --direction 30,0
-    refuses 1 "place.txt: IR is read from this file" in.wav head.sofa place.txt -f wav --layout place.txt
+    refuses 1 "head.sofa: the response is read from this file" in.wav head.sofa head.sofa -f wav --direction 30,0
+    refuses 1 "place.txt: the response is read from this file" in.wav head.sofa place.txt -f wav --layout place.txt
 fi

@@ -35,7 +35,7 @@ runs -q -b cpu in.wav ir.wav in.wav
 "$TOOLS/look_audio" near in.wav want.wav 0 || fail "in place gives something else"
 cp want-in.wav in.wav
 cp ir.wav response.wav
-refuses 1 "response.wav: IR is read from this file" in.wav response.wav response.wav
+refuses 1 "response.wav: the response is read from this file" in.wav response.wav response.wav
 runs -q -b cpu --force in.wav response.wav response.wav
 "$TOOLS/look_audio" near response.wav want.wav 0 || fail "onto the response gives something else"
 

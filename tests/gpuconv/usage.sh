@@ -143,7 +143,7 @@ make_audio noise hall.wav wav-16 1 44100 20000 0.1
 make_audio noise clip.wav wav-16 1 44100 500 0.1
 runs song.wav hall.wav wet.wav
 refuses 1 "hall.wav: is the response of which wet.wav is a result" song.wav wet.wav hall.wav
-refuses 1 "--force replaces it" song.wav wet.wav hall.wav
+refuses 1 "(--force) replaces it" song.wav wet.wav hall.wav
 runs clip.wav hall.wav short.wav
 refuses 1 "hall.wav: is the response" clip.wav short.wav hall.wav
 make_audio noise o.wav wav-16 1 44100 12000 0.1 # an output of a shorter input
@@ -163,7 +163,7 @@ cmp -s hall.wav kept.wav && fail "--force replaced nothing"
 cp kept.wav hall.wav
 refuses 1 "wet.wav: exists, and --no-clobber is given" song.wav hall.wav wet.wav --no-clobber
 refuses 1 "hall.wav: exists, and --no-clobber is given" song.wav hall.wav hall.wav --no-clobber
-refuses 1 "hall.wav: IR is read from this file" song.wav hall.wav hall.wav
+refuses 1 "hall.wav: the response is read from this file" song.wav hall.wav hall.wav
 refuses 2 "exclude each other" song.wav hall.wav wet.wav --no-clobber --force
 rm wet.wav
 runs song.wav hall.wav wet.wav --no-clobber

@@ -48,6 +48,25 @@ def test_convolve_file_writes_the_bytes_of_the_command(
     assert report["files"]["output"] == str(mine)
 
 
+def test_an_output_that_the_response_is_read_from_needs_force(tmp_path, samples, impulses):
+    files = {name: tmp_path / name for name in ("response.wav", "link.wav", "series.wav", "one.matrix", "result.wav")}
+    gpuconv.convolve_file(impulses / "plate.flac", impulses / "plate.flac", files["response.wav"])
+    files["link.wav"].symlink_to("response.wav")
+    files["series.wav"].write_bytes(files["response.wav"].read_bytes())
+    files["one.matrix"].write_text("1 1 response.wav\n")
+    kept, source = files["response.wav"].read_bytes(), samples / "drums.flac"
+    for response, output in [("response.wav", "response.wav"), ("response.wav", "link.wav"), ("response.wav", "series.wav"),
+                             ("one.matrix", "response.wav"), ("one.matrix", "one.matrix")]:
+        with pytest.raises(ValueError, match="the response is read from this file, so it is not replaced"):
+            gpuconv.convolve_file(source, files[response], files[output], format="wav", series=[files["series.wav"]])
+    gpuconv.convolve_file(source, files["response.wav"], files["result.wav"])
+    with pytest.raises(ValueError, match="is a result with the input"):
+        gpuconv.convolve_file(source, files["result.wav"], files["response.wav"])
+    assert files["response.wav"].read_bytes() == files["series.wav"].read_bytes() == kept
+    gpuconv.convolve_file(source, files["response.wav"], files["response.wav"], force=True)
+    assert files["response.wav"].read_bytes() == files["result.wav"].read_bytes()
+
+
 @pytest.mark.parametrize("kind", ["mp3", "ogg"])
 def test_compressed_files_are_written_and_read(tmp_path, samples, impulses, kind):
     files = [tmp_path / name for name in ("exact.wav", f"compressed.{kind}")]

@@ -8,13 +8,13 @@
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/report.h"
 #include "libtools/room/page.h"
-#include "overwrite.h"
 #include "progress.h"
 #include "response_options.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf";
@@ -188,6 +188,7 @@ static int run(options *o, const char *in, const char *response, const char *out
     gpuconv_report_format format = GPUCONV_REPORT_TEXT;
     gpuconv_preparation preparation;
     gpuconv_job job = gpuconv_job_default();
+    struct stat existing;
     int status = configure(o, &config, &format);
     if (!status)
         status = fill_job(o, &job, &preparation);
@@ -214,16 +215,15 @@ static int run(options *o, const char *in, const char *response, const char *out
         gpuconv_report_free(report);
         return status;
     }
-    status = piped || o->force ? GC_EXIT_DONE
-                               : gc_check_overwrite(&(gc_overwrite){in, response, out, o->path, o->head, &preparation,
-                                                                    o->raw != NULL, o->no_clobber});
-    if (status) {
+    if (o->no_clobber && !piped && lstat(out, &existing) == 0) {
         gpuconv_report_free(report);
-        return status;
+        return gc_print_error(GC_EXIT_FAILED, "%s: exists, and --no-clobber is given; choose another name for OUT",
+                              out);
     }
     job.input = in;
     job.response = response;
     job.output = out;
+    job.force = o->force != 0;
     job.cancel = gc_catch_signals();
     o->meter = gc_meter_begin(o->quiet);
     gpuconv_status err = gpuconv_convolve_file(&job, &config, report, &error);

@@ -252,7 +252,10 @@ static int check_drawing(const char *const *paths, int count) {
     gpuconv_error error = {0};
     if (!measure.distortion)
         return GC_EXIT_DONE;
+    const gc_microphone_files microphones = microphone_files();
     gpuconv_status status = gc_ir_keep_files(measure.distortion, paths, count, &error);
+    if (!status)
+        status = gc_microphones_keep(&microphones, measure.distortion, &error);
     if (!status)
         status = gc_plot_check(measure.distortion, &error);
     return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/object.h"
+#include "libgpuconv/ir/read_files.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -376,6 +377,12 @@ gpuconv_status gc_measure(const gc_measurement_config *c, const char *response, 
     float *mean = NULL;
     *result = (gc_measurement){.inputs = c->inputs};
     gpuconv_status status = check_config(c, error);
+    if (!status)
+        status = gc_microphones_keep(&c->microphones, response, error);
+    if (!status && c->recording)
+        status = gc_ir_keep_files(c->recording, &response, 1, error);
+    if (!status && c->recording)
+        status = gc_microphones_keep(&c->microphones, c->recording, error);
     if (!status)
         status = gc_microphones_new(&c->microphones, microphones_of(c), &microphones, error);
     s.microphones = microphones;

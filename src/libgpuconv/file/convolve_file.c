@@ -16,6 +16,7 @@
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 #include "move_file.h"
+#include "overwrite.h"
 #include "transfer.h"
 
 #include <math.h>
@@ -255,7 +256,9 @@ static gpuconv_status run_job(const gpuconv_job *job, const gpuconv_config *conf
             error, GPUCONV_ERROR_ARGUMENT,
             "comparing and drawing read the job's files again: use regular files, and to compare an input with "
             "a header");
-    gpuconv_status status = job->plot ? check_plot(job, error) : GPUCONV_OK;
+    gpuconv_status status = gc_check_overwrite(job, error);
+    if (!status && job->plot)
+        status = check_plot(job, error);
     if (!status)
         status = attempt(job, config, report, true, error);
     if (status == GPUCONV_ERROR_DEVICE && config->backend == GPUCONV_BACKEND_AUTO && !in_stream && !out_stream) {

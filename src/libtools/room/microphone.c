@@ -8,6 +8,7 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
+#include "libgpuconv/ir/read_files.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -171,6 +172,13 @@ gpuconv_status gc_microphones_new(const gc_microphone_files *files, int count, g
         status = read_calibration(files->calibration[calibrations > 1 ? k : 0], &m[k], error);
     if (!status && files->calibrator)
         status = calibrate(files->calibrator, files->level, m, count, error);
+    return status;
+}
+
+gpuconv_status gc_microphones_keep(const gc_microphone_files *files, const char *output, gpuconv_error *error) {
+    gpuconv_status status = gc_ir_keep_files(output, &files->calibrator, 1, error);
+    for (int i = 0; files->calibration && files->calibration[i] && !status; i++)
+        status = gc_ir_keep_files(output, &files->calibration[i], 1, error);
     return status;
 }
 

@@ -26,6 +26,10 @@ typedef struct gc_microphone_files {
  * @return FILE, FORMAT, CANCELLED; any status of gpuconv_ir_load; ARGUMENT (another number of files or channels) */
 gpuconv_status gc_microphones_new(const gc_microphone_files *files, int count, gc_microphone **microphones,
                                   gpuconv_error *error);
+
+/* Checks that `output` is none of the files. @return ARGUMENT: it is */
+gpuconv_status gc_microphones_keep(const gc_microphone_files *files, const char *output, gpuconv_error *error);
+
 void gc_microphones_free(gc_microphone *microphones, int count);
 
 /* Returns the level of the response at a frequency in dB, interpolated over the logarithm of the frequency. Beyond the

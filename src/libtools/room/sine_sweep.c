@@ -352,12 +352,14 @@ static int64_t response_frames(const gpuconv_ir *recording, const gpuconv_ir *sw
 }
 
 gpuconv_status gc_sweep_read(const gc_sweep_job *job, gc_sweep_found *found, gpuconv_error *error) {
-    const char *const path[] = {job->recording, job->sweep, job->microphones.calibrator};
+    const char *const path[] = {job->recording, job->sweep};
     gpuconv_ir *recording = NULL, *sweep = NULL;
     float **planes = NULL;
     int64_t frames = 0;
     *found = (gc_sweep_found){0};
-    gpuconv_status status = gc_ir_keep_files(job->response, path, 3, error);
+    gpuconv_status status = gc_ir_keep_files(job->response, path, 2, error);
+    if (!status)
+        status = gc_microphones_keep(&job->microphones, job->response, error);
     if (!status)
         status = read_files(job->recording, job->sweep, &recording, &sweep, error);
     if (!status && !(job->seconds >= 0 && job->seconds <= 600))
