@@ -33,6 +33,29 @@ for line in 6 7; do refused one $line "same file as the output of line 5"; done
 refused one 9 "same file as the output of line 8"
 refused one 11 "same file as the output of line 10"
 
+# A name that exists is that file before it is a pattern, as input, response, noise and shard: the shell expands t*.wav to it.
+mkdir -p exact/in exact/other
+i=0
+for name in 't [1].wav' 't 1.wav' 'a{b,c}.wav' 'ab.wav' 'd\e.wav' 'de.wav' '~f.wav' 'g*.wav' 'gg.wav'; do
+    make_audio noise "exact/in/$name" wav-16 1 16000 $((500 + i)) 0.1
+    i=$((i + 1))
+done
+cp ir.wav 'exact/h?[1].wav' && cp b.wav 'exact/h11.wav'
+for name in 't [1].wav' 'a{b,c}.wav' 'd\e.wav' '~f.wav' 'g*.wav'; do
+    rm -rf exact/out
+    batch 0 --inputs "exact/in/$name" --irs 'exact/h?[1].wav' --out exact/out
+    runs -b cpu "exact/in/$name" ir.wav exact/want.wav
+    cmp "exact/out/$name" exact/want.wav || fail "--inputs '$name': another file: $(ls exact/out)"
+    [ "$(find exact/out -name '*.wav' | wc -l)" -eq 1 ] || fail "--inputs '$name': $(ls exact/out)"
+done
+batch 0 --inputs a.wav --irs ir.wav --noises 'exact/in/t [1].wav' --snr 10 --out exact/out
+says exact/out/manifest.csv 't [1].wav'
+cp exact/in/ab.wav exact/other/'t [1].wav'
+batch 0 --inputs 'exact/in/t [1].wav' 'exact/other/t [1].wav' --irs ir.wav --out exact/both # the folders that differ are kept
+[ -e 'exact/both/in/t [1].wav' ] && [ -e 'exact/both/other/t [1].wav' ] || fail "folders of exact names: $(find exact/both)"
+batch 0 --inputs 'exact/in/{ab,t [[]1]}.wav' --irs ir.wav --out exact/pattern
+[ "$(find exact/pattern -name '*.wav' | wc -l)" -eq 2 ] || fail "a pattern: $(find exact/pattern)"
+
 # An output that is the input or response of another entry.
 mkdir two && cp a.wav b.wav ir.wav two && ln -s two three
 printf 'input,response,output\ntwo/a.wav,ir.wav,c.wav\nb.wav,ir.wav,a.wav\nthree/b.wav,ir.wav,b.wav\na.wav,two/ir.wav,d.wav\na.wav,ir.wav,ir.wav\n' >two.csv

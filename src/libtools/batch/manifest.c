@@ -67,7 +67,7 @@ static size_t common_folders(const char *const *paths) {
     size_t common = 0;
     for (size_t i = 0; paths[i]; i++) {
         size_t same = 0;
-        if (paths[i][strcspn(paths[i], "*?[{~")])
+        if (gc_is_pattern(paths[i]))
             return 0;
         while (i > 0 && same < common && paths[i][same] == paths[0][same])
             same++;

@@ -143,12 +143,23 @@ static gpuconv_status find_below(search *s, const char *folder, const char *rest
     return status;
 }
 
+static bool is_file(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+bool gc_is_pattern(const char *text) {
+    return (*text == '~' || text[strcspn(text, "*?[{\\")]) && !is_file(text);
+}
+
 /* Adds the files that match one alternative. The component ** stands for any number of folders, none among them. */
 static gpuconv_status find_files(search *s, const char *alternative) {
     if (++s->alternatives > ALTERNATIVES_MAX)
         return gc_fail(s->error, GPUCONV_ERROR_ARGUMENT, "%s: the braces have more than %d alternatives", s->pattern,
                        ALTERNATIVES_MAX);
     const int kept = components(variable_part(alternative, s->fixed));
+    if (is_file(alternative)) /* a name that exists is no pattern */
+        return add(s, alternative, kept > 0 ? kept : 1);
     const char *deep = find_deep(alternative);
     if (!deep)
         return find_by_glob(s, alternative, kept);
@@ -180,11 +191,11 @@ static const char *find_outside_braces(const char *at, const char *ends) {
     return at;
 }
 
-/* Expands the first braces of a text, or adds its files if it has none. An opening brace without a closing one is an
- * ordinary character. */
+/* Expands the first braces of a text, or adds its files if it has none or is the name of a file. An opening brace
+ * without a closing one is an ordinary character. */
 static gpuconv_status expand(search *s, const char *text) {
     const char *open = find_outside_braces(text, "{"), *close = *open ? find_outside_braces(open + 1, "}") : open;
-    if (!*close)
+    if (!*close || is_file(text))
         return find_files(s, text);
     gpuconv_status status = GPUCONV_OK;
     for (const char *from = open + 1; from <= close && !status;) {
@@ -202,7 +213,7 @@ static gpuconv_status expand(search *s, const char *text) {
 }
 
 gpuconv_status gc_match_files(const char *pattern, gc_matches *matches, gpuconv_error *error) {
-    size_t wild = strcspn(pattern, "*?[{");
+    size_t wild = gc_is_pattern(pattern) ? strcspn(pattern, "*?[{") : strlen(pattern);
     search s = {.pattern = pattern, .found = matches, .error = error};
     *matches = (gc_matches){0};
     for (size_t i = 0; i < wild; i++)
