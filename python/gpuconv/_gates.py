@@ -63,11 +63,18 @@ def _to(made: Tensor, like: Tensor) -> Tensor:
     return (made if made.shape == like.shape else made.sum_to_size(like.shape)).to(like.dtype)
 
 
+def _to_sum(a: Tensor, like: Tensor, frames: int, *others: Tensor) -> Tensor:
+    """Returns `a` in 32 bits if its result with the others, of `frames` frames, is summed to the shape of `like`, because sums
+    of values that were rounded to 16 bits are wrong where they cancel."""
+    batch = torch.broadcast_shapes(a.shape[:-1], *(other.shape[:-1] for other in others))
+    return a if like.shape == batch + (frames,) else a.float()
+
+
 def _skipped(g: Tensor, x: Tensor, post: Gate, skip: Tensor) -> Tensor:
     """Returns the gradient by the skip."""
     frames = min(g.shape[-1], x.shape[-1])
-    product = (g if post is None else post * g)[..., :frames] * x[..., :frames]
-    return _to(product.sum(-1, dtype=torch.float32), skip)
+    g = g.float() if post is None else post.float() * g.float()  # products of 16 bits would be rounded before their sum
+    return _to((g[..., :frames] * x[..., :frames].float()).sum(-1), skip)
 
 
 def _keeping(tensors: int) -> Any:
@@ -85,30 +92,30 @@ def _by_the_rest(ctx: Any, x: Tensor, y: Tensor) -> Tuple[Optional[Tensor], ...]
     _, h, pre, post, skip = ctx.saved_tensors
     need, offset = ctx.needs_input_grad, ctx.offset
     gh = _op.gated_response(y, x, pre, post, offset, h.shape[-1], h.shape[:-1]).to(h.dtype) if need[1] else None
-    gpre = _to(_op.gated_signal(y, h, x, post, None, offset, x.shape[-1]), pre) if need[2] else None
-    gpost = _to(_op.gated_convolve(x, h, pre, y, skip, offset, y.shape[-1]), post) if need[3] else None
+    gpre = _to(_op.gated_signal(_to_sum(y, pre, x.shape[-1], h, x), h, x, post, None, offset, x.shape[-1]), pre) if need[2] else None
+    gpost = _to(_op.gated_convolve(_to_sum(x, post, y.shape[-1], h, y), h, pre, y, skip, offset, y.shape[-1]), post) if need[3] else None
     return gh, gpre, gpost, _skipped(y, x, post, skip) if need[4] else None, None, None
 
 
 def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, *rest = ctx.saved_tensors
-    gx = _to(_op.gated_signal(g, *rest, ctx.offset, x.shape[-1]), x) if ctx.needs_input_grad[0] else None
+    gx = _to(_op.gated_signal(_to_sum(g, x, x.shape[-1], rest[0]), *rest, ctx.offset, x.shape[-1]), x) if ctx.needs_input_grad[0] else None
     return (gx, *_by_the_rest(ctx, x, g))
 
 
 def _signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, *rest = ctx.saved_tensors
-    gg = _to(_op.gated_convolve(u, *rest, ctx.offset, g.shape[-1]), g) if ctx.needs_input_grad[0] else None
+    gg = _to(_op.gated_convolve(_to_sum(u, g, g.shape[-1], rest[0]), *rest, ctx.offset, g.shape[-1]), g) if ctx.needs_input_grad[0] else None
     return (gg, *_by_the_rest(ctx, u, g))
 
 
 def _response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, x, pre, post = ctx.saved_tensors
     need, offset, nx, ny = ctx.needs_input_grad, ctx.offset, x.shape[-1], g.shape[-1]
-    gg = _to(_op.gated_convolve(x, v, pre, post, None, offset, ny), g) if need[0] else None
-    gx = _to(_op.gated_signal(g, v, pre, post, None, offset, nx), x) if need[1] else None
-    gpre = _to(_op.gated_signal(g, v, x, post, None, offset, nx), pre) if need[2] else None
-    gpost = _to(_op.gated_convolve(x, v, pre, g, None, offset, ny), post) if need[3] else None
+    gg = _to(_op.gated_convolve(_to_sum(x, g, ny, v), v, pre, post, None, offset, ny), g) if need[0] else None
+    gx = _to(_op.gated_signal(_to_sum(g, x, nx, v), v, pre, post, None, offset, nx), x) if need[1] else None
+    gpre = _to(_op.gated_signal(_to_sum(g, pre, nx, v, x), v, x, post, None, offset, nx), pre) if need[2] else None
+    gpost = _to(_op.gated_convolve(_to_sum(x, post, ny, v, g), v, pre, g, None, offset, ny), post) if need[3] else None
     return gg, gx, gpre, gpost, None, None, None
 
 
@@ -199,5 +206,6 @@ def convolve(
     if x.dtype == h.dtype == torch.float64:
         return _convolve_gated_wide(x, h, mode, delay, gates)
     offset, frames = _check(x, h, mode, delay, gates)
+    _torch.check_taps(x, h)
     made: Tensor = _op.gated_convolve(x, h, pre, post, skip, offset, frames)
     return made

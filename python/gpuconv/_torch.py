@@ -38,6 +38,12 @@ def _sum_to(tensor: Tensor, batch: Sequence[int]) -> Tensor:
     return tensor if tensor.shape[:-1] == tuple(batch) else tensor.sum_to_size(tuple(batch) + tensor.shape[-1:])
 
 
+def _to_sum(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+    """Returns `a` in 32 bits if the result of a and b is summed to the batch of `like`, because sums of values that were rounded
+    to 16 bits are wrong where they cancel."""
+    return a if like.shape[:-1] == torch.broadcast_shapes(a.shape[:-1], b.shape[:-1]) else a.float()
+
+
 # ---- The operators: y = x * h from `offset` on, and its two adjoints. Each one's gradients are the other two. ----
 
 
@@ -95,7 +101,7 @@ def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, h = ctx.saved_tensors
     gx = gh = None
     if ctx.needs_input_grad[0]:
-        gx = _sum_to(_call("gradient_signal", g, h, ctx.offset, x.shape[-1], *ctx.varying), x.shape[:-1]).to(x.dtype)
+        gx = _sum_to(_call("gradient_signal", _to_sum(g, h, x), h, ctx.offset, x.shape[-1], *ctx.varying), x.shape[:-1]).to(x.dtype)
     if ctx.needs_input_grad[1]:
         gh = _call("gradient_response", g, x, ctx.offset, h.shape[-1], h.shape[:-1], *ctx.varying).to(h.dtype)
     return gx, gh, None, None, None, None
@@ -105,7 +111,7 @@ def _gradient_signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ..
     g, h = ctx.saved_tensors
     gg = gh = None
     if ctx.needs_input_grad[0]:
-        gg = _sum_to(_call("convolve", u, h, ctx.offset, g.shape[-1], *ctx.varying), g.shape[:-1]).to(g.dtype)
+        gg = _sum_to(_call("convolve", _to_sum(u, h, g), h, ctx.offset, g.shape[-1], *ctx.varying), g.shape[:-1]).to(g.dtype)
     if ctx.needs_input_grad[1]:
         gh = _call("gradient_response", g, u, ctx.offset, h.shape[-1], h.shape[:-1], *ctx.varying).to(h.dtype)
     return gg, gh, None, None, None, None
@@ -115,9 +121,9 @@ def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], 
     g, x = ctx.saved_tensors
     gg = gx = None
     if ctx.needs_input_grad[0]:
-        gg = _sum_to(_call("convolve", x, v, ctx.offset, g.shape[-1], *ctx.varying), g.shape[:-1]).to(g.dtype)
+        gg = _sum_to(_call("convolve", _to_sum(x, v, g), v, ctx.offset, g.shape[-1], *ctx.varying), g.shape[:-1]).to(g.dtype)
     if ctx.needs_input_grad[1]:
-        gx = _sum_to(_call("gradient_signal", g, v, ctx.offset, x.shape[-1], *ctx.varying), x.shape[:-1]).to(x.dtype)
+        gx = _sum_to(_call("gradient_signal", _to_sum(g, v, x), v, ctx.offset, x.shape[-1], *ctx.varying), x.shape[:-1]).to(x.dtype)
     return gg, gx, None, None, None, None, None
 
 
@@ -231,8 +237,7 @@ def convolve_wide(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int) -> Te
     last = axis in (-1, x.dim() - 1)
     x, h = _frames_last(x, h, axis)
     broadcast_batch(tuple(x.shape), tuple(h.shape))
-    if is_plain(x, h) and not torch.isfinite(h).all():
-        raise ValueError("h has NaN or infinite taps; a response must be finite")
+    check_taps(x, h)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     whole = x.shape[-1] + h.shape[-1] - 1
     size = 1 << (whole - 1).bit_length()
@@ -262,14 +267,13 @@ def convolve(
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     if plain:
         warn_of_axis(tuple(x.shape), h.shape[-1])
-        taps = host(h)
-        if not _core.all_finite(taps):
-            raise ValueError("h has NaN or infinite taps; a response must be finite")
+        check_taps(x, h)
         count = _threads() if threads is None else thread_count(threads)
         made = np.empty(batch + (frames,), np.float32)
-        _host.convolve_into(host(x), taps, made, offset, count)
+        _host.convolve_into(host(x), host(h), made, offset, count)
         y = _as(made, x, h)
     else:
+        check_taps(x, h)
         y = _call("convolve", x, h, offset, frames, 0, False)
     return y if last else y.movedim(-1, axis)
 
@@ -281,6 +285,7 @@ def convolve_blocks(x: Tensor, h: Tensor, hop: int, linear: bool, offset: int, f
     if x.device != h.device:
         raise ValueError(f"x is on {x.device} and h on {h.device}; move one of them")
     broadcast_batch(tuple(x.shape), tuple(h.shape))
+    check_taps(x, h)
     if is_plain(x, h):
         return _convolve(x, h, offset, frames, hop, linear)
     return _call("convolve", x, h, offset, frames, hop, linear)
@@ -289,13 +294,25 @@ def convolve_blocks(x: Tensor, h: Tensor, hop: int, linear: bool, offset: int, f
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: len(torch.utils._python_dispatch._get_current_dispatch_mode_stack()))
 
 
-def is_plain(x: Tensor, h: Tensor) -> bool:
-    """Returns whether neither autograd nor a compiler nor a transformation looks at the call."""
+def _is_eager(x: Tensor, h: Tensor) -> bool:
+    """Returns whether neither a compiler nor a transformation looks at the call, so that samples can be read."""
     if torch.compiler.is_compiling() or type(x) is not Tensor or type(h) not in (Tensor, nn.Parameter):
         return False
-    if (x.requires_grad or h.requires_grad) and torch.is_grad_enabled():
-        return False
-    return not x.is_meta and not _transformed() and not _modes()
+    return not x.is_meta and not _transformed() and not _modes() and not torch.jit.is_tracing()
+
+
+def is_plain(x: Tensor, h: Tensor) -> bool:
+    """Returns whether neither autograd nor a compiler nor a transformation looks at the call."""
+    return _is_eager(x, h) and not ((x.requires_grad or h.requires_grad) and torch.is_grad_enabled())
+
+
+def check_taps(x: Tensor, h: Tensor) -> None:
+    """Raises ValueError if h has NaN or infinite taps. Not checked on a GPU, where it would wait for the result, and where a
+    compiler or a transformation looks at the call."""
+    if h.is_cuda or not _is_eager(x, h):
+        return
+    if not (torch.isfinite(h).all() if h.dtype == torch.float64 else _core.all_finite(host(h))):
+        raise ValueError("h has NaN or infinite taps; a response must be finite")
 
 
 class _HostPrepared:

@@ -19,7 +19,6 @@ from ._libraries import check_frames, on_host
 from ._modes import Mode, real, whole, window
 from ._response import PATHS, ImpulseResponse, load_ir, path_of
 from ._tensors import check
-from ._torch import is_plain, prepare
 from ._varying import time_varying
 
 __all__ = ["Convolution", "RandomReverb", "convolve", "time_varying"]
@@ -47,7 +46,7 @@ class Convolution(nn.Module):  # type: ignore[misc]
     h: tensor, array, ImpulseResponse or file, (frames,) or a batch that broadcasts with that of the signals.
     mode, delay: as in convolve(). learn: the taps are a parameter instead of a buffer.
     rate: of the signals. A file or ImpulseResponse needs it, and is resampled to it with its level rescaled.
-    Without gradients the transforms of the response are kept from one call to the next.
+    Each call transforms the response, whose taps may change; gpuconv.Convolver keeps the transforms of a fixed one.
     """
 
     h: Tensor
@@ -67,34 +66,14 @@ class Convolution(nn.Module):  # type: ignore[misc]
             self.register_buffer("h", taps)
         self.mode: Mode = mode
         self.delay = delay
-        self._kept: Optional[Tuple[Any, Any]] = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": None}
 
     def extra_repr(self) -> str:
         return f"{tuple(self.h.shape)}, mode={self.mode!r}, delay={self.delay}"
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns x, (..., frames), convolved."""
-        y = self._convolve(x, self.delay + self._lead if self.mode == "causal" else self.delay)
+        y = convolve(x, self.h, self.mode, delay=self.delay + self._lead if self.mode == "causal" else self.delay)
         return y[..., self._lead :] if self._lead and self.mode == "full" else y
-
-    def _convolve(self, x: Tensor, delay: int) -> Tensor:
-        if not is_plain(x, self.h) or self.h.dtype == torch.float64:
-            return convolve(x, self.h, self.mode, delay=delay)
-        key = (self.h.data_ptr(), self.h._version, self.h.device, self.h.dtype)
-        if self._kept is None:
-            self._kept = (key, prepare(self.h))
-        elif self._kept[0] != key:
-            kept = self._kept[1]
-            if hasattr(kept, "update") and kept.h.shape == self.h.shape and kept.h.device == self.h.device:
-                kept.update(self.h.detach())  # in place, without waiting for the GPU
-            else:
-                kept = prepare(self.h)
-            self._kept = (key, kept)
-        made: Tensor = self._kept[1](x, self.mode, delay=delay)
-        return made
 
 
 Range = Union[float, Tuple[float, float]]
@@ -234,7 +213,7 @@ def _common_rate(irs: Sequence[Any]) -> Optional[float]:
 
 def _is_whole(x: Tensor) -> bool:
     """Returns whether all rows are convolved, so that nothing waits for the GPU, and a compiler finds no branch."""
-    return bool(x.is_cuda or torch.compiler.is_compiling())
+    return bool(x.is_cuda or torch.compiler.is_compiling() or torch.jit.is_tracing())
 
 
 def _pick(ir: Tensor, channels: Union[int, str, None]) -> Tensor:

@@ -157,8 +157,10 @@ def test_a_convolution_module():
     want = oracle(x, h, "causal")
     for _ in range(2):
         assert_close(module(x), want)
-    module.h.mul_(2)  # the kept transforms are of the old taps
+    module.h.mul_(2)
     assert_close(module(x), 2 * want)
+    module.h.data.mul_(2)  # which the version of the tensor does not count
+    assert_close(module(x), 4 * want)
     for twin in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
         assert torch.equal(twin(x), module(x))
     store = io.BytesIO()
@@ -171,6 +173,53 @@ def test_a_convolution_module():
         gt.Convolution(h * float("nan"))
     with pytest.raises(ValueError, match="mode='half'"):
         gt.Convolution(h, "half")
+
+
+def test_a_traced_module_computes_with_its_input_and_its_taps():
+    """jit.trace must record the operator and not the result of the example."""
+    module, (x, y) = gt.Convolution(torch.randn(2, 40), "causal").requires_grad_(False), torch.randn(2, 3, 2, 300)
+    for call in (module, lambda a: gt.time_varying(a, torch.stack((module.h, module.h), 1), 150, mode="causal")):
+        traced = torch.jit.trace(call, (x,))
+        assert_close(traced(y), oracle(y, module.h, "causal"))
+    assert_close(torch.jit.trace(gpuconv.convolve, (x, module.h))(y, 2 * module.h), oracle(y, 2 * module.h))
+
+
+@pytest.mark.parametrize("needs", [False, True])
+@pytest.mark.parametrize("call", [
+    gt.convolve,
+    lambda x, h: gt.convolve(x.double(), h.double()),
+    lambda x, h: gt.convolve(x, h, pre=torch.ones(100)),
+    lambda x, h: gt.time_varying(x, h.expand(10, 8), 10),
+], ids=["float32", "float64", "gated", "time-varying"])
+def test_a_response_that_is_not_finite_is_refused_with_and_without_gradients(call, needs):
+    x, h = torch.randn(100, requires_grad=needs), torch.randn(8)
+    h[3] = float("nan")
+    with pytest.raises(ValueError, match="h has NaN or infinite taps"):
+        call(x, h)
+
+
+@pytest.mark.parametrize("what", ["x", "pre", "post", "skip"])
+def test_gradients_of_16_bits_are_summed_in_32(what):
+    """Products or rows that are rounded to bfloat16 before they are summed are wrong where they cancel."""
+    x, h = torch.randn(64, 500).bfloat16(), torch.randn(20).bfloat16()
+    shared = {"x": x[0], "pre": torch.ones(500).bfloat16(), "post": torch.ones(500).bfloat16(), "skip": torch.zeros(64)}[what]
+    g = torch.randn(64, 500)
+    if what == "skip":
+        g -= (g * x).sum(-1, keepdim=True) / x.float().square().sum(-1, keepdim=True) * x
+    elif what == "x":
+        h = h.expand(64, 20)
+        g -= g.mean(0)
+    else:
+        x = x[:1].expand(64, 500)
+        g -= g.mean(0)
+
+    def gradient(kind):
+        own, rows = shared.detach().to(kind).requires_grad_(), x.to(kind)
+        gates = {} if what == "x" else {what: own}
+        gt.convolve(own if what == "x" else rows, h.to(kind), "causal", **gates).backward(g.bfloat16().to(kind))
+        return own.grad.double().numpy()
+
+    assert_close(gradient(torch.bfloat16), gradient(torch.float64), bound=-45)
 
 
 def test_learning_a_response_converges():
