@@ -114,6 +114,7 @@ static void run(LV2_Handle handle, uint32_t frames) {
     plugin *p = handle;
     gc_lv2_read_messages(p);
     gc_lv2_follow_edits(p);
+    gc_lv2_look_for_missing(p, frames);
     gc_lv2_write_messages(p);
     gc_lv2_run_signal(p, frames);
     if (p->parameter[LATENCY])

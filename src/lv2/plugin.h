@@ -7,6 +7,9 @@
  * while `path` is copied, so that save never waits for a file. The audio thread takes neither lock: it receives a path
  * with the worker's response message. Loads of a file are numbered; a message about a replaced response is dropped.
  *
+ * A response of a saved state that cannot be loaded is missing: the state is saved with it again, and the worker looks
+ * for it every two seconds.
+ *
  * A reverb has two responses, each with its convolver, and crosses between them. A spatial form has one SOFA set in
  * place of the first response (space.c), and a head tracker (head.c). */
 #ifndef GPUCONV_LV2_PLUGIN_H
@@ -57,6 +60,12 @@ typedef struct delay_line {
     delay_tap predelay[SLOTS], dry;
 } delay_line;
 
+/* What shows that a file was changed. */
+typedef struct file_state {
+    uint64_t inode; /* 0: there is no file */
+    int64_t bytes, changed;
+} file_state;
+
 /* A response of the plug-in. */
 typedef struct slot {
     _Atomic(gpuconv_realtime *) realtime; /* NULL: no response, or a spatial form */
@@ -64,6 +73,9 @@ typedef struct slot {
     _Atomic int64_t frames;               /* of the longest one so far */
     _Atomic bool present;                 /* false: none was loaded, or it was unloaded */
     char path[PATH_MOST];                 /* of the response that was loaded last; "": none */
+    char missing[PATH_MOST];              /* of a saved state, could not be loaded; "": none */
+    file_state tried;                     /* of `missing` when that failed; protected by `loading` */
+    _Atomic bool is_missing;              /* `missing` is not empty */
     edits loaded;                         /* those that it was loaded with; protected by `loading` */
     _Atomic uint32_t load_count;          /* number of the last load of another file */
     /* The audio thread's own */
@@ -112,6 +124,7 @@ typedef struct plugin {
     /* The response */
     slot slot[SLOTS];
     space_exchange space;
+    _Atomic bool looks;        /* the worker looks for what is missing */
     _Atomic bool started;      /* a block was processed since activate: an exchange is crossfaded */
     pthread_mutex_t loading;   /* serialises loads; never taken by the audio thread */
     pthread_mutex_t path_lock; /* protects the paths of the slots; never taken by the audio thread */
@@ -121,6 +134,7 @@ typedef struct plugin {
     bool announce;          /* the host asked for the response, or it or the error has changed */
     edits requested;        /* made, or asked for, last */
     bool loads;             /* the worker has a request and has not replied */
+    int64_t looked;         /* frames since the worker was asked to look for what is missing */
     float wet, dry;         /* current gains, which are ramped within a block; -1: none yet */
     float active;           /* ramped from 0, bypassed, to 1; -1: none yet */
     float width;            /* current gain of the side signal, which is ramped; -1: none yet */
@@ -150,6 +164,7 @@ typedef struct load {
     const char *path;    /* shorter than PATH_MOST; "": the second response is unloaded; NULL: both are edited */
     const edits *wanted; /* how they are edited; NULL: as now */
     uint32_t number;     /* receives that of this load, with a path */
+    bool keep;           /* if it fails, the path is missing */
 } load;
 
 /* Loads a response and exchanges it for that of its slot, or edits those that were edited in another way. Not for the
@@ -168,6 +183,9 @@ edits gc_lv2_port_edits(const plugin *p);
  * is in flight; the ports are read again after its reply. While the host freewheels, the response is edited here, so
  * that an export begins with it. */
 void gc_lv2_follow_edits(plugin *p);
+
+/* Asks the worker now and then to load a response that is missing; called on the audio thread once a block. */
+void gc_lv2_look_for_missing(plugin *p, int64_t frames);
 
 /* Runs the signal path on the audio thread: predelay, convolution, wet and dry gain, bypass, meters (signal.c). */
 void gc_lv2_run_signal(plugin *p, int64_t frames);

@@ -1,4 +1,5 @@
-/* Saves and restores the LV2 plug-in's state: the paths of its responses. */
+/* Saves and restores the LV2 plug-in's state: the paths of its responses. A path that cannot be loaded is saved again.
+ */
 #include "plugin.h"
 
 #include <stdio.h>
@@ -29,7 +30,7 @@ static LV2_State_Status save_slot(plugin *p, int s, LV2_State_Store_Function sto
     LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);
     char path[PATH_MOST];
     pthread_mutex_lock(&p->path_lock);
-    memcpy(path, p->slot[s].path, sizeof path);
+    memcpy(path, *p->slot[s].missing ? p->slot[s].missing : p->slot[s].path, sizeof path);
     pthread_mutex_unlock(&p->path_lock);
     if (!*path)
         return s == 0 || p->form.is_space
@@ -71,7 +72,7 @@ static LV2_State_Status restore_slot(plugin *p, int s, LV2_State_Retrieve_Functi
         return LV2_STATE_ERR_BAD_TYPE;
     }
     char *mapped = map && !none ? map->absolute_path(map->handle, stored) : NULL;
-    load l = {.slot = s, .path = mapped ? mapped : stored};
+    load l = {.slot = s, .path = mapped ? mapped : stored, .keep = !none};
     bool good = strlen(l.path) < PATH_MOST;
     if (!good)
         (void)snprintf(error.message, sizeof error.message,
@@ -82,9 +83,10 @@ static LV2_State_Status restore_slot(plugin *p, int s, LV2_State_Retrieve_Functi
         p->slot[s].emptied = none;
     } else {
         gc_lv2_log_error(p, error.message);
+        (void)snprintf(p->error, sizeof p->error, "%.400s%s", error.message,
+                       atomic_load(&p->slot[s].is_missing) ? "; the session keeps it, and it is loaded when it is back"
+                                                           : "");
     }
-    (void)snprintf(p->error, sizeof p->error, "%s", good ? "" : error.message);
-    p->announce = true;
     if (mapped)
         free_path(features, mapped);
     return good ? LV2_STATE_SUCCESS : LV2_STATE_ERR_UNKNOWN;
@@ -96,8 +98,12 @@ static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function r
     plugin *p = handle;
     LV2_State_Status status = LV2_STATE_SUCCESS;
     (void)flags;
-    for (int s = 0; s < (p->form.is_space ? 1 : SLOTS) && status == LV2_STATE_SUCCESS; s++)
-        status = restore_slot(p, s, retrieve, from, features);
+    *p->error = '\0';
+    p->announce = true;
+    for (int s = 0; s < (p->form.is_space ? 1 : SLOTS); s++) {
+        const LV2_State_Status now = restore_slot(p, s, retrieve, from, features);
+        status = status == LV2_STATE_SUCCESS ? now : status;
+    }
     return status;
 }
 

@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
-static const double fade_seconds = 0.05;
+static const double fade_seconds = 0.05, look_seconds = 2;
 
 /* The message to the worker and its response. Only `length` + 1 bytes of the text are sent. */
 typedef struct message {
-    enum { LOAD, EDIT } kind; /* EDIT: the current responses, without a path */
+    enum { LOAD, EDIT, LOOK } kind; /* EDIT: the current responses; LOOK: for a missing one; both without a path */
     int slot;
     uint32_t load_number; /* set by the worker */
     edits wanted;
@@ -208,19 +209,71 @@ static gpuconv_status load_slot(plugin *p, slot *s, const char *path, const edit
     if (path) {
         pthread_mutex_lock(&p->path_lock);
         (void)snprintf(s->path, sizeof s->path, "%s", path);
+        *s->missing = '\0';
         pthread_mutex_unlock(&p->path_lock);
+        atomic_store(&s->is_missing, false);
     }
     return status;
+}
+
+/* ---- Missing responses ------------------------------------------------------------------------------------------- */
+
+static file_state look_at(const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return (file_state){0};
+    return (file_state){(uint64_t)st.st_ino, (int64_t)st.st_size, (int64_t)st.st_ctime};
+}
+
+/* Loads a response at a path into its slot; requires `loading`. */
+static gpuconv_status load_path(plugin *p, load *l, const edits *wanted, gpuconv_error *error) {
+    slot *s = &p->slot[l->slot];
+    const file_state before = look_at(l->path);
+    const gpuconv_status status = load_slot(p, s, l->path, wanted, error);
+    l->number = status ? 0 : atomic_fetch_add(&s->load_count, 1) + 1;
+    if (status && l->keep) {
+        pthread_mutex_lock(&p->path_lock);
+        (void)snprintf(s->missing, sizeof s->missing, "%s", l->path);
+        pthread_mutex_unlock(&p->path_lock);
+        s->tried = before;
+        atomic_store(&s->is_missing, true);
+    }
+    return status;
+}
+
+/* Loads the first missing response whose file is there, unless it is the one that failed before, and makes the message
+ * that of its load. @return false: none */
+static bool load_missing(plugin *p, message *m) {
+    gpuconv_error error = {GPUCONV_OK, ""};
+    bool good = false;
+    pthread_mutex_lock(&p->loading);
+    for (int i = 0; i < SLOTS && !good; i++) {
+        const slot *s = &p->slot[i];
+        const file_state now = look_at(s->missing), *before = &s->tried;
+        load l = {.slot = i, .path = m->text, .keep = true};
+        if (!*s->missing || !now.inode ||
+            (now.inode == before->inode && now.bytes == before->bytes && now.changed == before->changed))
+            continue;
+        m->length = (uint32_t)snprintf(m->text, sizeof m->text, "%s", s->missing);
+        good = load_path(p, &l, &m->wanted, &error) == GPUCONV_OK;
+        m->kind = LOAD;
+        m->slot = i;
+        m->load_number = l.number;
+    }
+    pthread_mutex_unlock(&p->loading);
+    return good;
+}
+
+static bool any_missing(const plugin *p) {
+    return atomic_load(&p->slot[0].is_missing) || atomic_load(&p->slot[1].is_missing);
 }
 
 bool gc_lv2_load(plugin *p, load *l, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     pthread_mutex_lock(&p->loading);
     const edits wanted = l->wanted ? *l->wanted : p->slot[0].loaded;
-    if (l->path) {
-        status = load_slot(p, &p->slot[l->slot], l->path, &wanted, error);
-        l->number = status ? 0 : atomic_fetch_add(&p->slot[l->slot].load_count, 1) + 1;
-    }
+    if (l->path)
+        status = load_path(p, l, &wanted, error);
     for (int i = 0; i < SLOTS && !l->path && !status; i++) /* only loads write the paths */
         if (*p->slot[i].path && !is_same(&p->slot[i].loaded, &wanted))
             status = load_slot(p, &p->slot[i], NULL, &wanted, error);
@@ -267,12 +320,24 @@ void gc_lv2_follow_edits(plugin *p) {
         p->requested = m.wanted;
         if (!gc_lv2_load(p, &l, &error))
             gc_lv2_log_error(p, error.message);
-        p->announce = p->announce || strcmp(p->error, error.message) != 0;
-        (void)snprintf(p->error, sizeof p->error, "%s", error.message);
+        if (*error.message || !any_missing(p)) {
+            p->announce = p->announce || strcmp(p->error, error.message) != 0;
+            (void)snprintf(p->error, sizeof p->error, "%s", error.message);
+        }
     } else if (schedule(p, &m)) {
         p->requested = m.wanted;
         p->loads = true;
     }
+}
+
+void gc_lv2_look_for_missing(plugin *p, int64_t frames) {
+    p->looked += frames;
+    if (!any_missing(p) || (double)p->looked < look_seconds * p->rate || p->loads || atomic_exchange(&p->looks, true))
+        return;
+    const message m = {.kind = LOOK, .wanted = gc_lv2_port_edits(p)};
+    p->looked = 0;
+    if (!schedule(p, &m))
+        atomic_store(&p->looks, false);
 }
 
 /* Loads the response that a message names or edits the current one; runs on the worker thread. */
@@ -283,6 +348,11 @@ static LV2_Worker_Status work(LV2_Handle handle, LV2_Worker_Respond_Function res
     gpuconv_error error = {GPUCONV_OK, ""};
     if (!copy_message(&m, size, data))
         return LV2_WORKER_ERR_UNKNOWN;
+    if (m.kind == LOOK) {
+        const bool found = load_missing(p, &m);
+        atomic_store(&p->looks, false);
+        return found ? respond(to, message_size(&m), &m) : LV2_WORKER_SUCCESS;
+    }
     load l = {.slot = m.slot, .path = m.kind == LOAD ? m.text : NULL, .wanted = &m.wanted};
     bool good = gc_lv2_load(p, &l, &error);
     m.load_number = l.number;
@@ -308,7 +378,7 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
         p->requested = m.wanted; /* replies come in the order of the loads: the response that sounds was edited so */
     if (m.kind == LOAD && !m.failed)
         p->requested.stretch = 0; /* equals that of no port: the other response is edited in the same way */
-    if (m.failed || *p->error) {
+    if (m.failed || (*p->error && (m.kind == LOAD || !any_missing(p)))) {
         const uint32_t length = !m.failed ? 0 : m.length < ERROR_MOST ? m.length : ERROR_MOST - 1;
         memcpy(p->error, m.text, length);
         p->error[length] = '\0';

@@ -157,6 +157,51 @@ static void the_sound_crosses_to_a_second_response(void **state) {
     host_delete(h);
 }
 
+/* Plays five seconds, in which the worker looks twice for what is missing. */
+static void play_seconds(host *h) {
+    for (int b = 0; b < 5 * RATE / BLOCK; b++) {
+        host_play(h, NULL);
+        host_deliver_reply(h);
+    }
+}
+
+static void a_missing_response_is_saved_again_and_loaded_when_it_is_back(void **state) {
+    (void)state;
+    host *h = host_new("urn:gpuconv:stereo");
+    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
+    const char *gone = files_path("%s", "gone.wav"), *damaged = files_path("%s", "damaged.wav");
+    FILE *f = fopen(damaged, "w");
+    CHECK(f && fputs("no sound", f) >= 0 && fclose(f) == 0, "no file");
+    (void)snprintf(host_stored_path[0], sizeof host_stored_path[0], "%s", gone);
+    (void)snprintf(host_stored_path[1], sizeof host_stored_path[1], "%s", damaged);
+    assert_int_not_equal(states->restore(h->handle, host_retrieve, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    host_play(h, NULL);
+    CHECK(strstr(h->error, "the session keeps it"), "the reason is '%s'", h->error);
+    const int lines = h->lines;
+    h->number[TRIM] = -9; /* an edit leaves the reason */
+    play_seconds(h);
+    CHECK(h->lines == lines && strstr(h->error, "the session keeps it"), "%d lines, '%s'", h->lines - lines, h->error);
+    memset(host_stored_path, 0, sizeof host_stored_path);
+    assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    assert_string_equal(host_stored_path[0], gone);
+    assert_string_equal(host_stored_path[1], damaged);
+    write_taps("gone.wav", 1, 1, 1, (float[]){0.5f});
+    write_taps("damaged.wav", 1, 1, 1, (float[]){0.25f});
+    play_seconds(h);
+    assert_string_equal(h->announced[0], gone);
+    assert_string_equal(h->announced[1], damaged);
+    assert_string_equal(h->error, "");
+    CHECK(fabsf(host_peak(h, 20) - 0.25f) < 0.001f, "the first: %g", (double)host_peak(h, 20));
+    h->number[CROSSFADE] = 100;
+    (void)host_peak(h, 60);
+    CHECK(fabsf(host_peak(h, 20) - 0.125f) < 0.001f, "the second: %g", (double)host_peak(h, 20));
+    assert_int_not_equal(host_restore(h, "/gone.wav"), LV2_STATE_SUCCESS);
+    settle(h, gone); /* chosen by the user in place of the missing one */
+    assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    assert_string_equal(host_stored_path[0], gone);
+    host_delete(h);
+}
+
 static void the_second_response_is_unloaded(void **state) {
     (void)state;
     host *h = host_new("urn:gpuconv:stereo");
@@ -298,6 +343,7 @@ int main(void) {
         cmocka_unit_test(a_stretched_response_is_longer),
         cmocka_unit_test(a_file_and_an_edit_asked_for_at_once_are_both_loaded),
         cmocka_unit_test(the_sound_crosses_to_a_second_response),
+        cmocka_unit_test(a_missing_response_is_saved_again_and_loaded_when_it_is_back),
         cmocka_unit_test(the_second_response_is_unloaded),
         cmocka_unit_test(a_response_that_is_not_heard_rests_without_an_old_tail),
         cmocka_unit_test(meters_show_peaks_and_fall),

@@ -140,6 +140,24 @@ static void the_set_is_saved_and_restored(void **state) {
     host_delete(h);
 }
 
+static void a_missing_set_is_saved_again_and_loaded_when_it_is_back(void **state) {
+    (void)state;
+    const char *gone = files_path("%s", "gone.sofa");
+    host *h = host_new("urn:gpuconv:space-mono");
+    const LV2_State_Interface *states = h->plugin->extension_data(LV2_STATE__interface);
+    assert_int_not_equal(host_restore(h, gone), LV2_STATE_SUCCESS);
+    assert_int_equal(states->save(h->handle, host_store, NULL, 0, NULL), LV2_STATE_SUCCESS);
+    assert_string_equal(host_stored_path[0], gone);
+    assert_int_equal(symlink(TESTS_SOURCE "/tests/sofa/order2.sofa", gone), 0);
+    for (int b = 0; b < 3 * RATE / BLOCK; b++) {
+        host_play(h, NULL);
+        host_deliver_reply(h);
+    }
+    assert_string_equal(h->announced[0], gone);
+    assert_string_equal(h->error, "");
+    host_delete(h);
+}
+
 static void bypass_gives_the_input_as_late_as_the_effect(void **state) {
     (void)state;
     float past[16][BLOCK];
@@ -240,6 +258,7 @@ int main(void) {
         cmocka_unit_test(moving_controls_and_another_set_do_not_click),
         cmocka_unit_test(a_file_that_is_no_set_is_told_and_changes_nothing),
         cmocka_unit_test(the_set_is_saved_and_restored),
+        cmocka_unit_test(a_missing_set_is_saved_again_and_loaded_when_it_is_back),
         cmocka_unit_test(bypass_gives_the_input_as_late_as_the_effect),
         cmocka_unit_test(heads_of_all_instances_follow_one_port),
     };
