@@ -331,8 +331,8 @@ void gc_lv2_follow_edits(plugin *p) {
 }
 
 void gc_lv2_look_for_missing(plugin *p, int64_t frames) {
-    p->looked += frames;
-    if (!any_missing(p) || (double)p->looked < look_seconds * p->rate || p->loads || atomic_exchange(&p->looks, true))
+    p->looked = any_missing(p) ? p->looked + frames : 0;
+    if ((double)p->looked < look_seconds * p->rate || p->loads || atomic_exchange(&p->looks, true))
         return;
     const message m = {.kind = LOOK, .wanted = gc_lv2_port_edits(p)};
     p->looked = 0;
