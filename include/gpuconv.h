@@ -1242,7 +1242,7 @@ typedef struct gpuconv_job {
     gpuconv_mode mode;    /**< frames that are kept */
     double tail;          /**< with FULL: most seconds kept behind the input's end; INFINITY: all */
     double tail_floor;    /**< dBFS, -300..0: the tail is cut behind its last sample of this level; 0: it is not */
-    bool compare;         /**< afterwards measure other algorithms on an excerpt, for the report */
+    bool compare;         /**< afterwards compute the job in other ways and time them, for the report */
     const char *plot;     /**< .png or .svg that shows input and output (needs gnuplot); NULL: none */
     void (*note)(void *context, const char *text); /**< gets lines on fallbacks, resampling, clipping; NULL: none */
     void (*progress)(void *context, const gpuconv_progress *progress); /**< called once per chunk; NULL: none */
@@ -1259,6 +1259,7 @@ typedef struct gpuconv_job {
     int compression;  /**< of a FLAC output: 1 + its level, 0 (fastest) to 8 (smallest); 0 (default): level 5 */
     bool force;       /**< replace `output` even if the response is read from it, or if response and output have changed
                          places: the response has the frames of the input convolved with the output */
+    double compare_seconds; /**< with `compare`: about how long all other ways may take, up to 86400; 0 (default): 10 */
 } gpuconv_job;
 
 /** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */

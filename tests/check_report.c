@@ -60,26 +60,100 @@ static void check_timeline(const json_t *root) {
     }
 }
 
-/* Checks the comparison of four implementations. The first row is the job itself: its ratios are 1, its residual is
- * null. */
-static void check_comparison(const json_t *root) {
-    static const char *const values[] = {"whole s", "no set-up s", "compute s", "x whole", "x no set-up", "x compute"};
-    const json_t *list = json_object_get(root, "comparison"), *row;
-    size_t i;
-    require(json_array_size(list) == 4, "comparison", "rows");
-    json_array_foreach(list, i, row) {
-        const char *label = json_string_value(json_object_get(row, "label"));
-        require(label && *label, "comparison", "label");
-        for (size_t v = 0; v < sizeof values / sizeof *values; v++)
-            require(json_real_value(json_object_get(row, values[v])) > 0, "comparison", values[v]);
-        const json_t *residual = json_object_get(row, "residual dB");
-        require(json_is_null(residual) || json_real_value(residual) <= -115, "comparison", "residual dB");
-        if (i == 0)
-            require(json_is_null(residual) && json_real_value(json_object_get(row, "x whole")) == 1, "comparison",
-                    "the job's own row");
+/* Reads what a sentence of the comparison says of a way after its label: a time with its unit. Returns seconds; 0: the
+ * label is not there. *factor gets the number before " x". */
+static double read_way(const char *sentence, const char *label, double *factor) {
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = {{"us", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}};
+    const char *at = strstr(sentence, label);
+    char *end;
+    *factor = 1;
+    if (!at)
+        return 0;
+    at += strlen(label) + (at[strlen(label)] == ':');
+    double value = strtod(at, &end);
+    for (size_t u = 0; u < sizeof units / sizeof *units; u++)
+        if (strncmp(end + 1, units[u].unit, strlen(units[u].unit)) == 0) {
+            value *= units[u].seconds;
+            end += 1 + strlen(units[u].unit);
+            break;
+        }
+    if (strncmp(end, " (", 2) == 0) {
+        char digits[32] = "";
+        size_t n = 0;
+        for (const char *c = end + 2; *c && *c != 'x' && n + 1 < sizeof digits; c++)
+            if (*c != ' ') /* thousands are parted by blanks */
+                digits[n++] = *c;
+        *factor = strtod(digits, NULL);
     }
-    static const char *const excerpt[] = {"input", NULL};
-    require_times(root, "comparison excerpt", excerpt, "s");
+    return value;
+}
+
+/* Sentences have two digits. */
+static bool is_about(double said, double value) {
+    return fabs(said - value) <= 0.055 * value;
+}
+
+/* Checks one kind of time of a row against its sentence and against the first row. Returns whether a part was measured.
+ */
+static bool check_way(const json_t *root, const json_t *row, const json_t *first, const char *kind, const char *said_in,
+                      const char *marked) {
+    char seconds[64], ratio[64], frames[64];
+    (void)snprintf(seconds, sizeof seconds, "%s s", kind);
+    (void)snprintf(ratio, sizeof ratio, "x %s", kind);
+    (void)snprintf(frames, sizeof frames, "%s frames", kind);
+    const json_t *compared = json_object_get(root, "compared");
+    const char *sentence = json_string_value(json_object_get(compared, said_in));
+    const char *label = json_string_value(json_object_get(row, "label"));
+    const char *mark = json_string_value(json_object_get(row, marked));
+    const double time = json_real_value(json_object_get(row, seconds)),
+                 x = json_real_value(json_object_get(row, ratio));
+    const bool part =
+        json_real_value(json_object_get(row, frames)) < (double)json_integer_value(json_object_get(compared, "frames"));
+    double factor = 0;
+    require(time > 0 && x > 0 && sentence && label && mark, "comparison", seconds);
+    require(fabs(x * json_real_value(json_object_get(first, seconds)) - time) <= 1e-7 * time, "comparison", ratio);
+    require(sentence && is_about(read_way(sentence, label, &factor), time), "the sentence", seconds);
+    require(is_about(factor, x), "the sentence", ratio);
+    require(mark && (strcmp(mark, "all of it") != 0) == part, "comparison", marked);
+    return part;
+}
+
+/* Counts the occurrences of a text. */
+static int count_text(const char *in, const char *text) {
+    int count = 0;
+    for (; in && (in = strstr(in, text)) != NULL; in += strlen(text))
+        count++;
+    return count;
+}
+
+/* Checks the comparison: the sentences say what the rows say, parts are marked, every output is that of the first way.
+ */
+static void check_comparison(const json_t *root) {
+    const json_t *list = json_object_get(root, "comparison"), *first = json_array_get(list, 0), *row;
+    const json_t *compared = json_object_get(root, "compared");
+    int computing = 0, files = 0, own = 0;
+    size_t i;
+    require(json_array_size(list) >= 2 && json_array_size(list) <= 4, "comparison", "rows");
+    json_array_foreach(list, i, row) {
+        computing += check_way(root, row, first, "computing", "computing", "measured on");
+        files += check_way(root, row, first, "file to file", "files", "files measured on");
+        own += (int)json_real_value(json_object_get(row, "this job"));
+        const json_t *residual = json_object_get(row, "residual dB");
+        require(json_is_null(residual) || (i > 0 && json_real_value(residual) <= -110), "comparison", "residual dB");
+        const char *algorithm = json_string_value(json_object_get(row, "algorithm"));
+        const char *label = json_string_value(json_object_get(row, "label"));
+        require(label && algorithm && (strcmp(label, "directly") != 0 || strcmp(algorithm, "direct") == 0),
+                "comparison", "algorithm");
+    }
+    require(own == 1, "comparison", "this job");
+    require(count_text(json_string_value(json_object_get(compared, "computing")), " of it)") == computing, "compared",
+            "parts in the sentence on computing");
+    require(count_text(json_string_value(json_object_get(compared, "files")), " of it)") == files, "compared",
+            "parts in the sentence on files");
+    require_times(root, "compared", (const char *const[]){"audio", "budget", NULL}, "s");
 }
 
 static void check_benchmark(const json_t *root, const char *list, const char *const *values) {

@@ -15,11 +15,13 @@ void gc_option_name(const struct poptOption *o, char *text, size_t size) {
     bool list = (o->argInfo & POPT_ARG_MASK) == POPT_ARG_ARGV;
     if (o->shortName)
         used = snprintf(text, size, "-%c, ", o->shortName);
-    (void)snprintf(text + used, size - (size_t)used, "--%s%s%s", o->longName,
+    const bool optional = gc_option_value_is_optional(o);
+    (void)snprintf(text + used, size - (size_t)used, "--%s%s%s%s", o->longName,
                    !o->argDescrip ? ""
                    : list         ? " "
+                   : optional     ? "[="
                                   : "=",
-                   o->argDescrip ? o->argDescrip : "");
+                   o->argDescrip ? o->argDescrip : "", optional ? "]" : "");
 }
 
 const char *gc_group_title(const gc_command *c, const struct poptOption *o) {

@@ -34,6 +34,10 @@ bool gc_option_takes_number(const struct poptOption *o) {
     return kind_of(o) == POPT_ARG_INT || kind_of(o) == POPT_ARG_LONGLONG || kind_of(o) == POPT_ARG_DOUBLE;
 }
 
+bool gc_option_value_is_optional(const struct poptOption *o) {
+    return gc_option_takes_number(o) && o->argInfo & POPT_ARGFLAG_OPTIONAL;
+}
+
 static bool is_end(const struct poptOption *o) {
     return !o->longName && !o->shortName && !o->arg;
 }
@@ -149,26 +153,32 @@ static bool takes_many(const struct poptOption *o) {
     return kind_of(o) == POPT_ARG_ARGV && length > 3 && strcmp(o->argDescrip + length - 3, "...") == 0;
 }
 
-/* Returns whether a word of the command line is an option that takes several values, with or without =VALUE. */
-static bool begins_many(const gc_command *c, const char *word) {
+/* Returns the option that a word of the command line names, with or without =VALUE; NULL: it is none. */
+static const struct poptOption *find_option(const gc_command *c, const char *word) {
     const size_t length = strcspn(word, "=");
     if (strncmp(word, "--", 2) != 0)
-        return false;
+        return NULL;
     for (const struct poptOption *o = c->options; !is_end(o); o++)
         if (o->longName && strlen(o->longName) == length - 2 && strncmp(word + 2, o->longName, length - 2) == 0)
-            return takes_many(o);
-    return false;
+            return o;
+    return NULL;
 }
 
 /* Repeats an option that takes several values before each of them, because popt knows one value per option. Appends the
- * copies of such options to `owned`. @return the number of words */
-static int repeat_options(const gc_command *c, int argc, const char **argv, const char **words, char ***owned) {
+ * copies of such options to `owned`. An option without its optional value is stored and left out: popt would take the
+ * next word for the value. @return the number of words */
+static int prepare_words(const gc_command *c, int argc, const char **argv, const char **words, char ***owned) {
     int count = 0;
     char *many = NULL; /* the option to repeat */
     bool first = true; /* the next value is preceded by the option itself */
     for (int i = 0; i < argc; i++) {
         if (argv[i][0] == '-' && argv[i][1]) {
-            many = begins_many(c, argv[i]) ? strndup(argv[i], strcspn(argv[i], "=")) : NULL;
+            const struct poptOption *o = find_option(c, argv[i]);
+            if (o && gc_option_value_is_optional(o) && !strchr(argv[i], '=')) {
+                *(double *)o->arg = 0;
+                continue;
+            }
+            many = o && takes_many(o) ? strndup(argv[i], strcspn(argv[i], "=")) : NULL;
             first = !strchr(argv[i], '=');
             if (many && !append(owned, many)) {
                 free(many);
@@ -200,7 +210,7 @@ static int refuse_option(const gc_command *c, const char *word, int code) {
 
 int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **argv) {
     *line = (gc_line){.table = make_popt_table(c), .words = calloc(2 * (size_t)argc + 1, sizeof *line->words)};
-    const int count = line->words ? repeat_options(c, argc, argv, line->words, &line->repeated) : 0;
+    const int count = line->words ? prepare_words(c, argc, argv, line->words, &line->repeated) : 0;
     line->context = line->table && line->words ? poptGetContext(c->name, count, line->words, line->table, 0) : NULL;
     if (!line->context)
         return gc_print_error(GC_EXIT_FAILED, "out of memory");

@@ -14,6 +14,7 @@
 #define GC_RANGES(X)                                                                                                   \
     X(ANY_COUNT, 0, INT64_MAX)                                                                                         \
     X(CHANNEL, 0, 1024)                                                                                                \
+    X(COMPARE, 0.1, 86400)                                                                                             \
     X(COMPRESSION, 0, 8)                                                                                               \
     X(CROSSFADE, 0, 60)                                                                                                \
     X(BENCH_CHANNELS, 1, 64)                                                                                           \
@@ -60,6 +61,10 @@ typedef enum gc_range { GC_RANGE_NONE, GC_RANGES(GC_RANGE_NAMED) GC_RANGE_COUNT 
 
 /* Returns whether the option takes a value. */
 bool gc_option_takes_value(const struct poptOption *option);
+
+/* Returns whether the value may be left out: a number with POPT_ARGFLAG_OPTIONAL, whose variable then is 0. The value
+ * follows an equals sign. */
+bool gc_option_value_is_optional(const struct poptOption *option);
 
 /* Returns whether the value is one of the words that argDescrip lists, with | between them. */
 bool gc_option_takes_words(const struct poptOption *option);

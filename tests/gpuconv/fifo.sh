@@ -62,7 +62,9 @@ exec 3<&-
 # Files that are read twice cannot be pipes.
 mkfifo again.wav
 refuses 1 "use regular files" --plot x.svg again.wav ir.wav out.wav
-refuses 1 "use regular files" --compare again.wav ir.wav out.wav
+refuses 1 "again.wav: comparing runs the job several times" --compare again.wav ir.wav out.wav
+refuses 1 "again.wav: comparing runs the job several times" --compare in.wav ir.wav again.wav -f wav
+refuses 1 "standard input: comparing runs the job several times" --compare in.wav - out.wav
 
 # Standard output in append mode keeps its content.
 echo "before" >list

@@ -16,8 +16,21 @@ for algorithm in auto direct overlap-save partitioned; do
     grep -q '"output frames": 101999' "$work/log/out" || fail "no count of frames: $(cat "$work/log/out")"
     [ $algorithm = auto ] || grep -q "\"algorithm\": \"$algorithm\"" "$work/log/out" || fail "not by $algorithm"
 done
-runs --backend cpu --compare --report json in.wav ir.flac out.wav
+# --compare computes the job again in other ways. Its sentences agree with its rows (check_report), a small job is computed
+# whole, of a long one parts that are marked, and nothing but OUT is written.
+cp out.wav want.wav
+before=$(state)
+runs --backend cpu -a partitioned --compare=60 --report json in.wav ir.flac out.wav
 check "$work/log/out" compare
+grep -q 'of it)' "$work/log/out" && fail "a small job is not computed whole: $(cat "$work/log/out")"
+grep -q '"label": "directly"' "$work/log/out" || fail "--compare has no direct sums: $(cat "$work/log/out")"
+cmp out.wav want.wav || fail "--compare changes the output"
+[ "$(state)" = "$before" ] || fail "--compare changes the folder: $(ls -lA)"
+make_audio noise long.wav wav-16 1 44100 882000 0.1
+make_audio noise long-ir.wav wav-float 1 44100 441000 0.002
+runs --backend cpu --compare=0.2 --report json long.wav long-ir.wav long-out.wav
+check "$work/log/out" compare
+grep -q 'directly .* x, from .* of it)' "$work/log/out" || fail "a part is not marked: $(cat "$work/log/out")"
 
 runs --backend cpu --report text in.wav ir.flac out.wav
 [ -s "$work/log/err" ] && fail "a text report on standard error: $(cat "$work/log/err")"
@@ -25,10 +38,20 @@ for word in convolution files times algorithm 'copy-in' compute 'copy-out' wall 
     grep -q -- "$word" "$work/log/out" || fail "the text report does not say $word: $(cat "$work/log/out")"
 done
 grep -q comparison "$work/log/out" && fail "a comparison without --compare"
-runs --backend cpu --compare in.wav ir.flac out.wav
-for word in comparison 'CPU direct, one core' 'CPU direct, all cores' residual excerpt; do
+runs --backend cpu --compare --quiet in.wav ir.flac out.wav
+head -n 1 "$work/log/out" | grep -q '^[a-z0-9 ]*: [0-9.]* [mu]*s for 2.27 s; .*directly .* ([0-9. ]* x.*); outputs differ by -[0-9]* dB$' ||
+    fail "--compare does not begin with its sentence: $(cat "$work/log/out")"
+sed -n 2p "$work/log/out" | grep -q ' for 2.27 s from file to file; ' || fail "no sentence on files: $(cat "$work/log/out")"
+for word in comparison residual 'measured on' 'all of it'; do
     grep -q "$word" "$work/log/out" || fail "--compare does not say $word: $(cat "$work/log/out")"
 done
+[ -s "$work/log/err" ] && fail "--compare on standard error: $(cat "$work/log/err")"
+runs --compare --input-raw 44100,1,s16 -b cpu long.wav ir.flac out.wav
+cp in.wav same.wav
+refuses 1 "same.wav: comparing reads" --compare in.wav same.wav same.wav --force
+refuses 1 "same.wav: comparing reads" --compare same.wav ir.flac same.wav
+refuses 2 "--compare '0'" --compare=0 in.wav ir.flac out.wav
+refuses 2 "standard output cannot take both" --compare in.wav ir.flac -
 
 # Prints nothing without a report, and with --quiet even if the output clips and the response is resampled.
 runs --backend cpu in.wav ir.flac out.wav

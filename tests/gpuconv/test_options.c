@@ -56,7 +56,7 @@ static void check_refused(const gc_command *c, const struct poptOption *o, const
     char joined[512], name[64];
     (void)snprintf(joined, sizeof joined, "--%s=%s", o->longName, value);
     (void)snprintf(name, sizeof name, "--%s", o->longName);
-    for (int apart = 0; apart < 2; apart++) {
+    for (int apart = 0; apart < (gc_option_value_is_optional(o) ? 1 : 2); apart++) {
         int status = apart ? read_words(c, name, value) : read_words(c, joined, NULL);
         CHECK(status == GC_EXIT_USAGE && !runs, "%s %s '%s': status %d", c->name, name, value, status);
         size_t length = strlen(message);
@@ -150,6 +150,25 @@ static void every_value_of_every_option_is_checked(void **state) {
     CHECK(numbers >= 50 && lists >= 15 && texts >= 20, "options are missing");
 }
 
+/* An option whose value is optional takes none of the words behind it, and is 0 without one. */
+static void an_optional_value_follows_an_equals_sign(void **state) {
+    (void)state;
+    int found = 0;
+    for (int i = 0; gc_commands[i]; i++)
+        for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
+            char name[64];
+            if (!gc_option_value_is_optional(o))
+                continue;
+            (void)snprintf(name, sizeof name, "--%s", o->longName);
+            check_accepted(gc_commands[i], o, "7");
+            CHECK(*(double *)o->arg == 7, "%s is %g", name, *(double *)o->arg);
+            assert_int_equal(read_words(gc_commands[i], name, "7"), GC_EXIT_DONE);
+            CHECK(runs == 1 && *(double *)o->arg == 0, "%s is %g", name, *(double *)o->arg);
+            found++;
+        }
+    CHECK(found > 0, "no option has an optional value");
+}
+
 static void a_flag_takes_no_value_and_an_unknown_option_is_named(void **state) {
     (void)state;
     for (int i = 0; gc_commands[i]; i++) {
@@ -160,7 +179,7 @@ static void a_flag_takes_no_value_and_an_unknown_option_is_named(void **state) {
         for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
             char name[64];
             (void)snprintf(name, sizeof name, "--%s", o->longName);
-            if (!gc_option_takes_value(o))
+            if (!gc_option_takes_value(o) || gc_option_value_is_optional(o))
                 continue;
             assert_int_equal(read_words(gc_commands[i], name, NULL), GC_EXIT_USAGE);
             CHECK(strstr(message, name), "%s", message);
@@ -236,6 +255,7 @@ int main(void) {
     gc_fill_words();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_of_every_option_is_checked),
+        cmocka_unit_test(an_optional_value_follows_an_equals_sign),
         cmocka_unit_test(a_flag_takes_no_value_and_an_unknown_option_is_named),
         cmocka_unit_test(a_letter_means_the_same_in_every_subcommand),
         cmocka_unit_test(the_words_of_a_choice_are_the_names_of_the_library),

@@ -5,6 +5,7 @@
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
+#include "libgpuconv/core/pool.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/report.h"
 #include "libtools/room/page.h"
@@ -21,8 +22,8 @@ static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf"
 
 typedef struct options {
     char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *html, *dither, *path, *head;
-    int device, threads, compression, quiet, compare, no_clobber, force, doppler;
-    double gain, interval;
+    int device, threads, compression, quiet, no_clobber, force, doppler;
+    double gain, interval, compare; /* compare: seconds; 0: the default; negative: none */
     gc_response_options response;
     gc_meter meter;
 } options;
@@ -125,7 +126,8 @@ static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparati
     job->encoding = o->encoding;
     job->compression = o->compression + 1;
     job->plot = o->plot;
-    job->compare = o->compare;
+    job->compare = o->compare >= 0;
+    job->compare_seconds = o->compare > 0 ? o->compare : 0;
     job->note = note;
     job->progress = o->quiet ? NULL : progress;
     job->context = o;
@@ -136,7 +138,7 @@ static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparati
     job->doppler = o->doppler;
     if (!o->path && (o->doppler || (o->interval != 0 && !o->head)))
         return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
-    if ((o->path || o->head) && (o->html || o->plot || o->compare))
+    if ((o->path || o->head) && (o->html || o->plot || job->compare))
         return gc_print_error(GC_EXIT_USAGE, "--path and --head exclude --html, --plot and --compare; try --help");
     return gc_response_options_apply(&o->response, preparation);
 }
@@ -183,6 +185,38 @@ static int write_page(const options *o, const gpuconv_job *job) {
     return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
 }
 
+/* Prints and frees the report; a text begins with the sentences of a comparison. */
+static int print_report(gpuconv_report *report, gpuconv_report_format format) {
+    const char *computing = gpuconv_report_text(report, "compared", 0, "computing");
+    if (computing && format == GPUCONV_REPORT_TEXT)
+        printf("%s\n%s\n\n", computing, gpuconv_report_text(report, "compared", 0, "files"));
+    return gc_print_report(report, format);
+}
+
+/* Writes the line that ends a job at a terminal: what was written, how long, where it was computed, and how fast. */
+static void describe_job(const gpuconv_report *r, const gpuconv_config *config, const gc_names *name,
+                         gc_status_line *line) {
+    const double seconds = (double)gpuconv_report_count(r, "files", 0, "output frames") /
+                           (double)gpuconv_report_count(r, "files", 0, "input rate");
+    const char *backend = gpuconv_report_text(r, "convolution", 0, "backend");
+    const bool on_gpu = backend ? strcmp(backend, "cuda") == 0 : config->backend == GPUCONV_BACKEND_CUDA;
+    const char *device = gpuconv_report_text(r, "convolution", 0, "device");
+    int threads = (int)gpuconv_report_count(r, "convolution", 0, "threads"); /* 0: moving sources have no plan */
+    if (threads == 0)
+        threads = config->threads ? config->threads : gc_processor_count();
+    gc_status_part(line, 1, "gpuconv: ");
+    gc_status_name(line, name);
+    gc_status_time(line, 0, ": ", seconds, " of audio");
+    if (on_gpu)
+        gc_status_part(line, 3, ", computed on %s", device ? device : "the GPU");
+    else if (threads == 1)
+        gc_status_part(line, 3, ", computed on one core");
+    else
+        gc_status_part(line, 3, ", computed on %d cores", threads);
+    gc_status_part(line, 4, " in %.3g s", gpuconv_report_number(r, "times", 0, "wall"));
+    gc_status_part(line, 2, ", %.0f times real time", gpuconv_report_number(r, "times", 0, "times real time"));
+}
+
 static int run(options *o, const char *in, const char *response, const char *out) {
     gpuconv_config config;
     gpuconv_report_format format = GPUCONV_REPORT_TEXT;
@@ -200,15 +234,17 @@ static int run(options *o, const char *in, const char *response, const char *out
         return gc_print_error(GC_EXIT_FAILED, "standard output: is closed; name a file for OUT");
     if (strcmp(in, "-") == 0 && gc_was_closed(STDIN_FILENO))
         return gc_print_error(GC_EXIT_FAILED, "standard input: is closed; name a file for IN");
-    if (piped && (o->report || o->compare))
+    if (piped && (o->report || job.compare))
         return gc_print_error(GC_EXIT_USAGE,
                               "standard output cannot take both the sound (OUT is -) and a report; name a file for "
                               "OUT; try --help");
     if (o->no_clobber && o->force)
         return gc_print_error(GC_EXIT_USAGE, "--no-clobber and --force exclude each other; try --help");
-    if ((o->report || o->compare) && gc_check_report() != GC_EXIT_DONE)
+    if ((o->report || job.compare) && gc_check_report() != GC_EXIT_DONE)
         return GC_EXIT_FAILED;
-    if ((o->report || o->compare) && gpuconv_report_new(&report) != GPUCONV_OK)
+    o->meter = gc_meter_begin(o->quiet);
+    const bool wanted = o->report || job.compare, told = o->meter.terminal && !o->quiet;
+    if ((wanted || told) && gpuconv_report_new(&report) != GPUCONV_OK && wanted)
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     gpuconv_error error = {0};
     if (o->html && (status = check_page(o, &preparation, in, response, out)) != GC_EXIT_DONE) {
@@ -225,23 +261,29 @@ static int run(options *o, const char *in, const char *response, const char *out
     job.output = out;
     job.force = o->force != 0;
     job.cancel = gc_catch_signals();
-    o->meter = gc_meter_begin(o->quiet);
     gpuconv_status err = gpuconv_convolve_file(&job, &config, report, &error);
     gc_meter_clear(&o->meter);
-    if (!err) {
-        status = gc_print_report(report, format);
-        int page = o->html ? write_page(o, &job) : GC_EXIT_DONE;
-        return status ? status : page;
-    }
-    /* The output is complete; a later step, such as the drawing, failed. */
-    if (err != GPUCONV_ERROR_CANCELLED && gc_report_has(report, "files"))
-        (void)gc_print_report(report, format);
+    const bool written = gc_report_has(report, "files");
+    gc_status_line line = {0};
+    const gc_names name = {(const char *const[]){piped ? "standard output" : out}, 1, 0};
+    if (told && written)
+        describe_job(report, &config, &name, &line);
+    /* After an error the output may be complete: a later step, such as the drawing, failed. */
+    if (wanted && (!err || (err != GPUCONV_ERROR_CANCELLED && written)))
+        status = print_report(report, format);
     else
         gpuconv_report_free(report);
-    return gc_print_error(gc_exit_of(err), "%s", error.message);
+    if (err)
+        return gc_print_error(gc_exit_of(err), "%s", error.message);
+    const int page = o->html ? write_page(o, &job) : GC_EXIT_DONE;
+    if (told && written && fflush(stdout) == 0) {
+        gc_meter_draw(&line);
+        fputc('\n', stderr);
+    }
+    return status ? status : page;
 }
 
-static options given = {.device = -1, .compression = -1, .response = GC_RESPONSE_OPTIONS};
+static options given = {.device = -1, .compression = -1, .compare = -1, .response = GC_RESPONSE_OPTIONS};
 
 /* Returns the subcommand that a word was probably meant as: its name, mistyped, or its last word alone, as "info" of
  * "ir info". NULL: none. */
@@ -324,8 +366,10 @@ static struct poptOption table[] = {
      "number of the CUDA device (default: the largest GPU)", "NUMBER"},
     {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_THREADS, "CPU threads (default: one per core)", "COUNT"},
     {"report", 'r', POPT_ARG_STRING, &given.report, 0, "print the plan and its times as text or JSON", GC_WORDS_REPORT},
-    {"compare", '\0', POPT_ARG_NONE, &given.compare, 0, "also time other backends and algorithms, and report them",
-     NULL},
+    {"compare", '\0', POPT_ARG_DOUBLE | POPT_ARGFLAG_OPTIONAL, &given.compare, GC_RANGE_COMPARE,
+     "afterwards time this job on the GPU, on all cores, on one core, and directly on one core, in about SECONDS in all "
+     "(default: 10), and report how many times as long each takes",
+     "SECONDS"},
     {"plot", '\0', POPT_ARG_STRING, &given.plot, 0, "draw IN and OUT, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
     {"html", '\0', POPT_ARG_STRING, &given.html, 0,
      "write a page with drawings, the figures of IR, and a player that switches between IN, OUT and IR (needs gnuplot)",

@@ -58,6 +58,11 @@ static int count_words(const gc_command *c) {
     return count;
 }
 
+/* Returns whether the completion ends with "=". */
+static bool needs_equals(const struct poptOption *o) {
+    return gc_option_takes_value(o) && !gc_option_value_is_optional(o) && (o->argInfo & POPT_ARG_MASK) != POPT_ARG_ARGV;
+}
+
 static void bash_command(FILE *f, const gc_command *c) {
     fprintf(f, "    '%s')\n        case $option in\n", words_of(c));
     for (const struct poptOption *o = c->options; o->longName; o++) {
@@ -83,8 +88,7 @@ static void bash_command(FILE *f, const gc_command *c) {
     }
     fputs("            ;;\n        esac\n        options='", f);
     for (const struct poptOption *o = c->options; o->longName; o++)
-        fprintf(f, "%s--%s%s", o == c->options ? "" : " ", o->longName,
-                gc_option_takes_value(o) && (o->argInfo & POPT_ARG_MASK) != POPT_ARG_ARGV ? "=" : "");
+        fprintf(f, "%s--%s%s", o == c->options ? "" : " ", o->longName, needs_equals(o) ? "=" : "");
     fputs("' ;;\n", f);
 }
 
@@ -186,7 +190,8 @@ static void write_zsh(const char *folder) {
     for (int i = 0; gc_commands[i]; i++) {
         fprintf(f, "    '%s')\n        _arguments", words_of(gc_commands[i]));
         for (const struct poptOption *o = gc_commands[i]->options; o->longName; o++) {
-            fprintf(f, " \\\n            '--%s%s[", o->longName, gc_option_takes_value(o) ? "=" : "");
+            const bool optional = gc_option_value_is_optional(o);
+            fprintf(f, " \\\n            '--%s%s[", o->longName, optional ? "=-" : gc_option_takes_value(o) ? "=" : "");
             put_quoted(f, o->descrip, "[]:\\");
             fputc(']', f);
             if (has_words(o)) {
@@ -194,7 +199,7 @@ static void write_zsh(const char *folder) {
                 put_words(f, o->argDescrip);
                 fputc(')', f);
             } else if (gc_option_takes_value(o)) {
-                fputs(is_file(o) ? ":file:_files" : ":value: ", f);
+                fputs(is_file(o) ? ":file:_files" : optional ? "::value: " : ":value: ", f);
             }
             fputc('\'', f);
         }
@@ -241,7 +246,7 @@ static void write_fish(const char *folder) {
                 fputs(" -x -a '", f);
                 put_words(f, o->argDescrip);
                 fputc('\'', f);
-            } else if (gc_option_takes_value(o)) {
+            } else if (gc_option_takes_value(o) && !gc_option_value_is_optional(o)) {
                 fputs(is_file(o) ? " -r" : " -x", f);
             }
             fputs(" -d '", f);

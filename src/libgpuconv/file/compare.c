@@ -1,234 +1,348 @@
 /*
- * gc_compare: convolves an excerpt of the input in several ways, one after another, times each and compares its output
- * with that of the first. Three times are measured: the whole (set-up, transfer and computing), without set-up, and
- * computing only.
+ * gc_compare: computes a finished job again in other ways, one after another. For each way two times are measured:
+ *
+ *   computing       as gpuconv bench does: the samples are in memory (that of the GPU for the GPU), the convolver
+ * exists and has run once; the median of up to RUNS runs file to file    the job as the user would start it: a new run
+ * that reads the input and the response again and writes a file of the same format, which is then discarded
+ *
+ * A measurement that would not fit its share of the budget is made on a part of the result, from its beginning, and
+ * multiplied by the ratio of the frames. The plan predicts how long a part may be; a short run comes first, because
+ * predictions may be wrong by a factor. Shares that are not used up pass on to the later ways, which are the slow ones.
+ *
+ * Memory is bounded: the samples for computing are those of the first frames of the input that fit MEMORY.
  */
-#include "job.h"
-#include "libgpuconv/audio/file.h"
+#include "compare.h"
+
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
+#include "libgpuconv/core/pool.h"
+#include "libgpuconv/core/statistics.h"
+#include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/engine/backend.h"
-#include "libgpuconv/engine/engine.h"
-#include "libgpuconv/report/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CANDIDATES = 4 };
+enum { RUNS = 9, FILE_RUNS = 3, PIECE = 1 << 16 /* frames */ };
 
-/* The excerpt is so long that direct convolution on one core takes about this time, at a rate that current cores reach.
- */
-static const double direct_seconds = 2.0, direct_rate = 5e9; /* multiply-adds per second */
+/* Seconds for all ways, if the job does not say. */
+static const double default_budget = 10;
 
-/* A way to convolve, with its result. */
-typedef struct candidate {
-    const char *label;
-    gpuconv_backend backend;
-    gpuconv_algorithm algorithm;
-    int threads;
-    double whole, transfer_and_compute, compute; /* seconds */
-    float *out;                                  /* interleaved */
-} candidate;
+/* Share of the time of a measurement that repetitions may take. */
+static const double repeated = 0.5;
 
-typedef struct excerpt {
-    float *samples; /* interleaved */
-    int64_t frames;
-    int channels;
-} excerpt;
+/* Bytes of the samples in memory: an input and two outputs, and those that the backend copies. At most half of the
+ * memory that is free. Ten minutes of stereo at 48 kHz fit. */
+static const int64_t memory_most = INT64_C(1200) << 20;
 
-/* Reads the beginning of the input. *seconds is its duration. */
-static gpuconv_status read_excerpt(const gpuconv_job *job, const gpuconv_ir *ir, excerpt *x, double *seconds,
-                                   gpuconv_error *error) {
-    gc_reader *reader;
-    gpuconv_status status = gc_reader_new(job->input, &reader, error);
-    if (status)
-        return status;
-    double work = (double)gpuconv_ir_frames(ir) * gpuconv_ir_routes(ir);
-    int64_t length = gc_max(4096, (int64_t)(direct_seconds * direct_rate / work));
-    const gc_audio_info *info = gc_reader_info(reader);
-    x->channels = info->channels;
-    if (info->frames >= 0)
-        length = gc_min(length, info->frames);
-    length = gc_min(length, INT64_C(1) << 26);
-    x->samples = gc_calloc(length, x->channels * (int64_t)sizeof *x->samples);
-    status = x->samples ? GPUCONV_OK : gc_fail_memory(error, "the comparison");
-    for (int64_t got = 1; !status && got > 0 && x->frames < length; x->frames += got) {
-        const int64_t piece = gc_min(INT64_C(1) << 20, length - x->frames);
-        status = gc_cancelled()
-                     ? gc_fail_cancelled(error, "the comparison")
-                     : gc_reader_read_floats(reader, x->samples + x->frames * x->channels, piece, &got, error);
-        if (status)
-            got = 0;
-    }
-    *seconds = (double)x->frames / info->rate;
-    gc_reader_free(reader);
-    return status;
-}
+/* A running comparison. */
+typedef struct run {
+    gc_comparison c;
+    const gpuconv_job *job;
+    const gpuconv_ir *ir;
+    int inputs, outputs;
+    int64_t room;         /* frames in memory */
+    float *samples;       /* inputs, outputs of the first way, outputs of the present one */
+    const float **in;     /* rows of `samples` */
+    float **first, **out; /* the same */
+    double deadline;      /* time at which the budget is used up */
+    int left;             /* measurements that are still to come */
+} run;
 
-/* The input, the engine and the output of one convolution. */
-typedef struct convolution {
-    gpuconv_engine *engine;
-    const excerpt *x;
-    float *out;     /* interleaved */
-    int outputs;    /* channels */
-    int64_t total;  /* frames of the result */
-    int64_t chunk;  /* frames of the plan */
-    int64_t chunks; /* submitted */
-    int64_t taken;  /* frames of the result */
-} convolution;
+/* ---- The ways ---------------------------------------------------------------------------------------------------- */
 
-/* Submits the next chunk of the excerpt, or an empty one behind its end. */
-static gpuconv_status submit_chunk(convolution *p) {
-    void *in;
-    const int64_t at = p->chunks * p->chunk, frames = gc_max(0, gc_min(p->chunk, p->x->frames - at));
-    gpuconv_status status = gc_engine_acquire(p->engine, &in);
-    if (status)
-        return status;
-    memcpy(in, p->x->samples + at * p->x->channels, (size_t)(frames * p->x->channels) * sizeof(float));
-    p->chunks++;
-    return gc_engine_submit(p->engine, frames);
-}
-
-/* Copies the next chunk of the result; *frames is 0 at its end. */
-static gpuconv_status take_chunk(convolution *p, int64_t *frames) {
-    const void *raw;
-    gpuconv_status status = gc_engine_take(p->engine, &raw, frames);
-    if (status || *frames == 0)
-        return status;
-    memcpy(p->out + p->taken * p->outputs, raw, (size_t)(*frames * p->outputs) * sizeof(float));
-    p->taken += *frames;
-    gc_engine_release(p->engine);
-    return GPUCONV_OK;
-}
-
-/* Convolves the excerpt with as many chunks in flight as the plan allows. */
-static gpuconv_status convolve_excerpt(convolution *p, int64_t latency) {
-    gpuconv_status status = GPUCONV_OK;
-    bool flushed = false;
-    for (int64_t frames = 1; !status && frames > 0 && p->taken < p->total;) {
-        const int64_t submitted = p->chunks * p->chunk;
-        if (gc_cancelled())
-            return GPUCONV_ERROR_CANCELLED;
-        if (submitted < p->total && submitted - p->taken <= latency) {
-            status = submit_chunk(p);
-            continue;
-        }
-        if (!flushed && submitted >= p->total) {
-            flushed = true;
-            status = gc_engine_flush(p->engine);
-        }
-        if (!status)
-            status = take_chunk(p, &frames);
-    }
-    return status;
-}
-
-/* Times one candidate and keeps its output. `config` says how it convolves. */
-static gpuconv_status run(candidate *way, const gpuconv_ir *ir, const excerpt *x, const gpuconv_config *config,
-                          gpuconv_error *error) {
-    gpuconv_plan *plan = NULL;
-    convolution p = {.x = x, .outputs = gpuconv_ir_outputs(ir), .total = x->frames + gpuconv_ir_frames(ir) - 1};
-    way->out = p.out = gc_calloc(p.total, p.outputs * (int64_t)sizeof *p.out);
-    if (!p.out)
-        return gc_fail_memory(error, "the comparison");
-    /* NaN, so that samples that are not written show */
-    memset(p.out, 0xff, (size_t)(p.total * p.outputs) * sizeof *p.out);
-    double begin = gc_now();
-    gpuconv_status status = gpuconv_plan_new(ir, config, &plan, error);
-    if (!status)
-        status = gpuconv_engine_new(plan, &p.engine, error);
-    double ready = gc_now();
-    if (!status) {
-        p.chunk = gpuconv_plan_chunk(plan);
-        status = convolve_excerpt(&p, gpuconv_plan_latency(plan));
-        if (status)
-            gc_fail(error, status, "comparing: %s", gc_engine_failure(p.engine, status));
-    }
-    if (!status) {
-        gc_stream_stats stats;
-        double end = gc_now();
-        gc_engine_measure(p.engine, &stats);
-        way->whole = end - begin;
-        way->transfer_and_compute = end - ready;
-        way->compute = stats.compute;
-    }
-    gpuconv_engine_free(p.engine);
-    gpuconv_plan_free(plan);
-    return status;
-}
-
-/* Returns the level of a - b relative to b in dB: 20 log10 of the ratio of their RMS values. */
-static double residual(const float *a, const float *b, int64_t n) {
-    double error = 0, power = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double d = (double)a[i] - (double)b[i];
-        error += d * d;
-        power += (double)b[i] * (double)b[i];
-    }
-    return 10 * log10(error / power);
-}
-
-/* Adds the comparison to the report; `samples` is the length of each output. */
-static void report_comparison(gpuconv_report *report, const candidate *ways, double seconds, int64_t samples) {
-    static const char *const names[] = {"whole s",     "no set-up s", "compute s",  "x whole",
-                                        "x no set-up", "x compute",   "residual dB"};
-    gc_report_measure(report, "comparison excerpt", "input", seconds, "s", 1, 0);
-    gc_report_text(
-        report, "comparison excerpt", "read as",
-        "seconds with everything, without set-up, and computing only; x is how many times as long as this job's "
-        "choice each took; residual is the difference between the outputs");
-    for (int i = 0; i < CANDIDATES; i++) {
-        const candidate *w = &ways[i], *chosen = &ways[0];
-        double values[] = {w->whole,
-                           w->transfer_and_compute,
-                           w->compute,
-                           w->whole / chosen->whole,
-                           w->transfer_and_compute / chosen->transfer_and_compute,
-                           w->compute / chosen->compute,
-                           residual(chosen->out, w->out, samples)};
-        gc_report_named_row(report, "comparison", w->label, 7, names, values);
-    }
-}
-
-/* Returns the algorithm of the CPU that has no transforms. */
+/* Returns the CPU's algorithm for streams that has no transforms. */
 static gpuconv_algorithm find_direct(void) {
     const gc_algorithm *const *row = gc_backend_find(GPUCONV_BACKEND_CPU)->algorithms;
-    while ((*row)->most > 0)
+    while ((*row)->kind != GC_STREAM || (*row)->most > 0)
         row++;
     return (*row)->id;
 }
 
-gpuconv_status gc_compare(const gpuconv_job *job, const gpuconv_ir *ir, const gpuconv_plan *plan,
-                          gpuconv_report *report, gpuconv_error *error) {
-    const gpuconv_algorithm direct = find_direct();
-    candidate ways[CANDIDATES] = {
-        {.label = "this job's choice",
-         .backend = gpuconv_plan_backend(plan),
-         .algorithm = gpuconv_plan_algorithm(plan),
-         .threads = gpuconv_plan_threads(plan)},
-        {.label = "CPU direct, one core", .backend = GPUCONV_BACKEND_CPU, .algorithm = direct, .threads = 1},
-        {.label = "CPU direct, all cores", .backend = GPUCONV_BACKEND_CPU, .algorithm = direct},
-        {.label = "CPU best algorithm, all cores", .backend = GPUCONV_BACKEND_CPU},
-    };
-    excerpt x = {0};
-    double seconds = 0;
-    gpuconv_status status = read_excerpt(job, ir, &x, &seconds, error);
-    int64_t total = x.frames + gpuconv_ir_frames(ir) - 1;
-    for (int i = 0; !status && i < CANDIDATES; i++) {
-        gpuconv_config config = gpuconv_config_default();
-        config.backend = ways[i].backend;
-        config.algorithm = ways[i].algorithm;
-        config.threads = ways[i].backend == GPUCONV_BACKEND_CPU ? ways[i].threads : 0;
-        config.frames = x.frames;
-        status = run(&ways[i], ir, &x, &config, error);
+/* Notes that a way is left out. */
+static void leave_out(gc_comparison *c, const char *label, const gpuconv_error *reason) {
+    const size_t used = strlen(c->left_out);
+    (void)gc_format(c->left_out + used, sizeof c->left_out - used, "%s%s: %.200s", used ? "; " : "", label,
+                    reason->message);
+}
+
+static bool same_way(const gpuconv_plan *a, const gpuconv_plan *b) {
+    return a->backend == b->backend && a->choice.algorithm == b->choice.algorithm &&
+           a->device.threads == b->device.threads && a->choice.schedule.transform == b->choice.schedule.transform;
+}
+
+/* Plans a way, unless the job was computed in it. A way that equals an earlier one, or that this machine does not have,
+ * is not added. */
+static void add_way(run *r, const char *label, const gpuconv_config *config, bool own) {
+    gc_way *w = &r->c.way[r->c.ways];
+    gpuconv_error reason = {0};
+    *w = (gc_way){.config = *config, .own = own, .residual = (double)NAN};
+    w->config.frames = gc_reader_info(r->c.task->transfer.reader)->frames;
+    w->config.latency_frames = -1;
+    (void)snprintf(w->label, sizeof w->label, "%s", label);
+    const double begin = gc_now();
+    if (own)
+        w->plan = gc_plan_hold(r->c.task->plan);
+    else if (gpuconv_plan_new(r->ir, &w->config, &w->plan, &reason) != GPUCONV_OK)
+        leave_out(&r->c, label, &reason);
+    w->start = gc_now() - begin;
+    bool known = !w->plan;
+    for (int i = 0; i < r->c.ways && !known; i++)
+        known = same_way(r->c.way[i].plan, w->plan);
+    if (known)
+        gpuconv_plan_free(w->plan);
+    else
+        r->c.ways++;
+}
+
+/* Adds the way of a CPU with this many threads; 0: all cores. */
+static void add_cpu(run *r, const gpuconv_config *config, bool own) {
+    char label[64], algorithm[32] = "";
+    const int threads = config->threads ? config->threads : gc_processor_count();
+    if (config->algorithm)
+        (void)snprintf(algorithm, sizeof algorithm, ", %s", gpuconv_algorithm_name(config->algorithm));
+    if (threads == 1)
+        (void)snprintf(label, sizeof label, "one core%s", algorithm);
+    else
+        (void)snprintf(label, sizeof label, "%d cores%s", threads, algorithm);
+    add_way(r, label, config, own);
+}
+
+/* Lists the ways. That of the job, which may have an algorithm and a number of threads that the user chose, stands for
+ * its processor. With --backend cpu a GPU is left alone. */
+static void list_ways(run *r, const gpuconv_config *config) {
+    const gpuconv_backend own = gpuconv_plan_backend(r->c.task->plan);
+    gpuconv_config way = gpuconv_config_default();
+    way.device = config->device;
+    way.backend = GPUCONV_BACKEND_CUDA;
+    if (own == GPUCONV_BACKEND_CUDA)
+        way.algorithm = config->algorithm;
+    if (config->backend != GPUCONV_BACKEND_CPU)
+        add_way(r, "GPU", &way, own == GPUCONV_BACKEND_CUDA);
+    way = gpuconv_config_default();
+    way.backend = GPUCONV_BACKEND_CPU;
+    way.threads = config->threads;
+    if (own == GPUCONV_BACKEND_CPU)
+        way.algorithm = config->algorithm;
+    add_cpu(r, &way, own == GPUCONV_BACKEND_CPU);
+    way.algorithm = GPUCONV_ALGORITHM_AUTO;
+    way.threads = 1;
+    add_cpu(r, &way, false);
+    way.algorithm = find_direct();
+    add_way(r, "directly", &way, false);
+}
+
+/* ---- Samples in memory ------------------------------------------------------------------------------------------- */
+
+/* Reads the first frames of the input into planes; zeros follow its end, as in the job. */
+static gpuconv_status read_samples(run *r, gpuconv_error *error) {
+    const gc_input_options wish = {.raw = r->job->raw, .cancel = gc_cancel_flag()};
+    gc_reader *reader;
+    gpuconv_status status = gc_reader_open(r->job->input, &wish, &reader, error);
+    if (status)
+        return status;
+    float *piece = gc_calloc(r->inputs, PIECE * (int64_t)sizeof *piece);
+    if (gc_reader_info(reader)->channels != r->inputs)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: has changed since it was convolved", r->job->input);
+    else if (!piece)
+        status = gc_fail_memory(error, "the comparison");
+    int64_t got = 1;
+    for (int64_t at = 0; !status && got > 0 && at < r->room; at += got) {
+        status = gc_cancelled() ? gc_fail_cancelled(error, "the comparison")
+                                : gc_reader_read_floats(reader, piece, gc_min(PIECE, r->room - at), &got, error);
+        if (!status && got > 0)
+            gc_pcm_unpack(gc_simd_best(), (gc_pcm){GC_F32, 32}, piece, r->inputs, got, (float *const *)r->in, at);
+    }
+    free(piece);
+    gc_reader_free(reader);
+    return status;
+}
+
+/* Allocates the samples and reads the input. */
+static gpuconv_status load(run *r, gpuconv_error *error) {
+    const int rows = r->inputs + 2 * r->outputs, copied = r->inputs + r->outputs;
+    const int64_t most = gc_min(memory_most, gc_memory_available() / 2);
+    r->room = gc_max(1, gc_min(r->c.frames, most / ((rows + copied) * (int64_t)sizeof(float))));
+    r->samples = gc_calloc(rows, r->room * (int64_t)sizeof *r->samples);
+    r->in = gc_calloc(rows, (int64_t)sizeof *r->in);
+    r->out = gc_calloc(2 * r->outputs, (int64_t)sizeof *r->out);
+    if (!r->samples || !r->in || !r->out)
+        return gc_fail_memory(error, "the comparison");
+    r->first = r->out + r->outputs;
+    for (int i = 0; i < r->inputs; i++)
+        r->in[i] = r->samples + i * r->room;
+    for (int i = 0; i < 2 * r->outputs; i++)
+        r->out[i] = r->samples + (r->inputs + i) * r->room;
+    return read_samples(r, error);
+}
+
+/* ---- Measurements ------------------------------------------------------------------------------------------------ */
+
+/* Returns the seconds that the next measurement may take. */
+static double next_share(run *r) {
+    return fmax(0.02, (r->deadline - gc_now()) / gc_max(1, r->left--));
+}
+
+/* Scales a time by frames to the whole result. */
+static double scale(const run *r, double seconds, int64_t frames) {
+    return seconds * (double)r->c.frames / (double)frames;
+}
+
+/* Times `runs` runs on the first `frames` frames. */
+static gpuconv_status time_frames(const run *r, gc_way *w, int64_t frames, int runs, gpuconv_error *error) {
+    double seconds[RUNS];
+    float *const *out = w == r->c.way ? r->first : r->out;
+    const gc_timing timing = {r->in, out, frames, runs, seconds};
+    const gpuconv_status status = w->plan->backend->measure->time_plan(w->plan, &timing, error);
+    if (status)
+        return status;
+    double spread;
+    const double median = gc_median(seconds, runs, &spread);
+    w->computing = (gc_way_time){scale(r, median, frames), scale(r, spread, frames), runs, frames};
+    return GPUCONV_OK;
+}
+
+/* Times computing alone: first a short run, then as much as fits. Every run is preceded by one that warms up. */
+static gpuconv_status time_computing(run *r, gc_way *w, gpuconv_error *error) {
+    const gc_choice *choice = &w->plan->choice;
+    const double share = next_share(r), begin = gc_now();
+    const int64_t step = gc_max(1024, choice->schedule.hop);
+    const int64_t least = choice->schedule.transform ? gc_max(choice->chunk, 2 * choice->schedule.taps) : step;
+    const double predicted = (double)r->c.frames * 0.05 * share / fmax(choice->predicted, 1e-9);
+    int64_t frames = gc_min(r->room, gc_round_up(gc_max(least, (int64_t)fmin(predicted, (double)r->room)), step));
+    gpuconv_status status = time_frames(r, w, frames, 1, error);
+    if (status)
+        return status;
+    const double rest = share - (gc_now() - begin), each = w->computing.seconds / (double)r->c.frames;
+    const double fits = 0.45 * rest / each, repeats = repeated * rest / each;
+    if (fits >= 0.8 * (double)r->room)
+        frames = r->room;
+    else if (fits > (double)frames)
+        frames = (int64_t)fits / step * step;
+    else if (repeats < 2 * (double)frames)
+        return GPUCONV_OK; /* the short run was long enough */
+    return time_frames(r, w, frames, (int)fmax(1, fmin(RUNS, repeats / (double)frames - 1)), error);
+}
+
+/* Runs the job from file to file once, whole (part -1) or a part. *seconds gets the time of the whole. */
+static gpuconv_status try_once(const run *r, const gc_way *w, int64_t part, double *seconds, int64_t *frames,
+                               gpuconv_error *error) {
+    gc_file_task t;
+    const gc_file_task *done = r->c.task;
+    gpuconv_config config = w->config;
+    /* Direct sums have chunks of seconds. The plan for a part has shorter ones. */
+    if (part >= 0 && !w->plan->choice.schedule.transform)
+        config.latency_frames = gc_max((GC_BOUNDED_SLOTS - 1) * GC_DIRECT_SPAN, part);
+    gpuconv_status status = gc_file_task_open(&t, r->job, error);
+    if (!status)
+        status = gc_file_task_try(&t, &config, part, error);
+    /* A GPU that the job has started does not start again. */
+    const bool started = w->own && gpuconv_plan_backend(w->plan) == GPUCONV_BACKEND_CUDA;
+    const double setup = started ? fmax(t.setup, done->setup) : w->start + t.setup;
+    *frames = t.transfer.computed;
+    *seconds = setup + (status ? 0 : scale(r, t.wall - t.setup, *frames));
+    gc_file_task_free(&t);
+    return status;
+}
+
+/* Returns how many frames of the result fit `share` seconds from file to file; -1: all. The job's own run tells the
+ * times of set-up, reading and writing. */
+static int64_t choose_part(const run *r, const gc_way *w, double share) {
+    const gc_file_task *t = r->c.task;
+    const double moving = fmax(w->computing.seconds, t->transfer.read_seconds + t->transfer.write_seconds);
+    const double left = share - fmin(t->setup, share / 2);
+    return moving <= left ? -1 : (int64_t)(0.8 * left / moving * (double)r->c.frames);
+}
+
+/* Times the way from file to file. That of the job is timed again, if its share allows it: the first run of a process
+ * loads what the others find loaded. */
+static gpuconv_status time_from_file(run *r, gc_way *w, gpuconv_error *error) {
+    double seconds[FILE_RUNS];
+    const double share = next_share(r), begin = gc_now();
+    const int64_t part = choose_part(r, w, share);
+    if (w->own && part >= 0) {
+        w->from_file = (gc_way_time){r->c.task->wall, 0, 1, r->c.frames};
+        return GPUCONV_OK;
+    }
+    gpuconv_status status;
+    int runs = 0;
+    do
+        status = try_once(r, w, part, &seconds[runs], &w->from_file.frames, error);
+    while (!status && ++runs < FILE_RUNS && (gc_now() - begin) * (runs + 1) / runs < repeated * share);
+    if (status)
+        return status;
+    w->from_file.runs = runs;
+    w->from_file.seconds = gc_median(seconds, runs, &w->from_file.spread);
+    return GPUCONV_OK;
+}
+
+/* Returns the level of the difference between the outputs of the present way and the first one, relative to the
+ * latter, in dB. */
+static double residual(const run *r, int64_t frames) {
+    double error = 0, power = 0;
+    for (int o = 0; o < r->outputs; o++)
+        for (int64_t i = 0; i < frames; i++) {
+            const double a = (double)r->out[o][i], b = (double)r->first[o][i];
+            error += (a - b) * (a - b);
+            power += b * b;
+        }
+    return error == 0 ? -HUGE_VAL : 10 * log10(error / power);
+}
+
+/* Measures a way. */
+static gpuconv_status measure(run *r, gc_way *w, gpuconv_error *error) {
+    gpuconv_status status = time_computing(r, w, error);
+    if (!status && w != r->c.way)
+        w->residual = residual(r, gc_min(w->computing.frames, r->c.way->computing.frames));
+    return status ? status : time_from_file(r, w, error);
+}
+
+/* Measures all ways. One that fails is left out. */
+static gpuconv_status measure_all(run *r, gpuconv_error *error) {
+    r->left = 2 * r->c.ways;
+    for (int i = 0; i < r->c.ways;) {
+        gpuconv_error reason = {0};
+        gpuconv_status status = measure(r, &r->c.way[i], &reason);
+        if (gc_cancelled())
+            return gc_fail_cancelled(error, "the comparison");
+        if (!status) {
+            i++;
+            continue;
+        }
+        leave_out(&r->c, r->c.way[i].label, &reason);
+        gpuconv_plan_free(r->c.way[i].plan);
+        memmove(&r->c.way[i], &r->c.way[i + 1], (size_t)(--r->c.ways - i) * sizeof r->c.way[i]);
+        r->c.way[r->c.ways].plan = NULL;
+    }
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_compare(const gc_file_task *task, const gpuconv_config *config, gpuconv_report *report,
+                          gpuconv_error *error) {
+    if (!report)
+        return GPUCONV_OK;
+    const double budget = task->job->compare_seconds > 0 ? task->job->compare_seconds : default_budget;
+    run r = {.c = {.task = task, .frames = task->transfer.computed, .budget = budget},
+             .job = task->job,
+             .ir = task->ir,
+             .inputs = gpuconv_ir_inputs(task->ir),
+             .outputs = gpuconv_ir_outputs(task->ir)};
+    gpuconv_status status = load(&r, error);
+    if (!status) {
+        r.deadline = gc_now() + budget;
+        list_ways(&r, config);
+        status = measure_all(&r, error);
     }
     if (!status)
-        report_comparison(report, ways, seconds, total * gpuconv_ir_outputs(ir));
-    for (int i = 0; i < CANDIDATES; i++)
-        free(ways[i].out);
-    free(x.samples);
+        gc_report_comparison(report, &r.c);
+    for (int i = 0; i < r.c.ways; i++)
+        gpuconv_plan_free(r.c.way[i].plan);
+    free(r.samples);
+    free(r.in);
+    free(r.out);
     return status;
 }

@@ -27,9 +27,4 @@ void gc_report_move(gpuconv_report *report, const gc_job_result *result);
  * (no gnuplot), FILE, MEMORY or CANCELLED. */
 gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error);
 
-/* Times several ways to convolve an excerpt of the job's input with `ir`, and adds them to the report as the list
- * "comparison". `plan` is the plan that the job used. Fails with FILE, MEMORY, DEVICE or CANCELLED. */
-gpuconv_status gc_compare(const gpuconv_job *job, const gpuconv_ir *ir, const gpuconv_plan *plan,
-                          gpuconv_report *report, gpuconv_error *error);
-
 #endif

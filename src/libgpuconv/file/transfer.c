@@ -24,7 +24,6 @@ typedef struct transfer {
     gc_transfer *t;
     _Atomic int64_t total; /* result frames up to the end of the window; INT64_MAX until the input has ended */
     int64_t input;         /* input frames; set before total */
-    int64_t taken;         /* result frames taken from the engine */
     float *held;           /* quiet frames of the tail, written if a louder one follows */
     int64_t held_frames, held_room;
     gc_dither pack;
@@ -119,20 +118,24 @@ static gpuconv_status write_tail(transfer *p, const float *samples, int64_t fram
  * before the input has ended, so `total` is set before the tail is cut. */
 static gpuconv_status write_chunk(transfer *p, const void *raw, int64_t frames, gpuconv_error *error) {
     int64_t frame = p->outputs * (p->t->convert ? (int64_t)sizeof(float) : gc_pcm_bytes(p->pack.format));
-    int64_t total = atomic_load(&p->total), from = gc_max(0, p->t->skip - p->taken);
-    int64_t to = gc_min(frames, total - p->taken), middle = to;
+    int64_t total = atomic_load(&p->total), from = gc_max(0, p->t->skip - p->t->computed);
+    int64_t to = gc_min(frames, total - p->t->computed), middle = to;
     if (p->t->floor > 0 && total < INT64_MAX)
-        middle = gc_max(gc_min(to, p->input - p->taken), from);
+        middle = gc_max(gc_min(to, p->input - p->t->computed), from);
     gpuconv_status status = GPUCONV_OK;
     if (from < middle)
         status = write_frames(p, (const char *)raw + from * frame, middle - from, error);
     if (!status && middle < to && from < to)
         status = write_tail(p, (const float *)raw + middle * p->outputs, to - middle, error);
-    p->taken += frames;
+    p->t->computed += frames;
     return status;
 }
 
-/* Writes output chunks until the end of the result. */
+static bool is_at_limit(const transfer *p) {
+    return p->t->limit >= 0 && p->t->computed >= p->t->limit;
+}
+
+/* Writes output chunks until the end of the result, or of the part that the caller wants. */
 static gpuconv_status write_all(transfer *p, gpuconv_error *error) {
     for (;;) {
         const void *raw;
@@ -144,7 +147,7 @@ static gpuconv_status write_all(transfer *p, gpuconv_error *error) {
             return GPUCONV_OK;
         status = write_chunk(p, raw, frames, error);
         gc_engine_release(p->t->engine);
-        if (status)
+        if (status || is_at_limit(p))
             return status;
     }
 }
@@ -153,7 +156,7 @@ static gpuconv_status write_all(transfer *p, gpuconv_error *error) {
 static void *run_writer(void *argument) {
     transfer *p = argument;
     p->write_status = write_all(p, &p->write_error);
-    if (p->write_status)
+    if (p->write_status || is_at_limit(p))
         gc_engine_stop(p->t->engine);
     return NULL;
 }
@@ -161,14 +164,14 @@ static void *run_writer(void *argument) {
 /* Reads and submits one chunk; *more is false if the input has ended. */
 static gpuconv_status read_chunk(transfer *p, bool *more, gpuconv_error *error) {
     void *raw;
-    int64_t got, want = p->t->limit < 0 ? p->t->chunk : gc_min(p->t->chunk, p->t->limit - p->t->read);
+    int64_t got;
     if (is_cancelled(p))
         return fail_cancelled(p, error);
     gpuconv_status status = gc_engine_acquire(p->t->engine, &raw);
     if (status)
         return fail_engine(p, status, error);
     double begin = gc_now();
-    status = gc_reader_read(p->t->reader, raw, want, &got, error);
+    status = gc_reader_read(p->t->reader, raw, p->t->chunk, &got, error);
     p->t->read_seconds += gc_now() - begin;
     if (status)
         return status;
@@ -209,14 +212,12 @@ static gpuconv_status run_threads(transfer *p, gpuconv_error *error) {
         *error = p->write_error;
         status = p->write_status;
     }
-    return status;
+    return status == GPUCONV_ERROR_CANCELLED && is_at_limit(p) ? GPUCONV_OK : status;
 }
 
 /* Moves all chunks, on one thread or two. */
 static gpuconv_status run(transfer *p, gpuconv_error *error) {
     int64_t frames = gc_reader_info(p->t->reader)->frames;
-    if (p->t->limit >= 0 && (frames < 0 || frames > p->t->limit))
-        frames = p->t->limit;
     gpuconv_status status;
     if (frames >= 0 && frames + gc_engine_tail(p->t->engine) < p->t->chunk) {
         bool more = false;
@@ -251,7 +252,7 @@ gpuconv_status gc_transfer_run(gc_transfer *t, gpuconv_error *error) {
     if (t->convert && !(p.raw = gc_calloc(t->chunk, p.outputs * (int64_t)sizeof(float))))
         return gc_fail_memory(error, t->output);
     gpuconv_status status = run(&p, error);
-    if (!status && t->written == 0)
+    if (!status && t->written == 0 && t->limit < 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: nothing is left to write", t->output);
     free(p.raw);
     free(p.held);

@@ -12,7 +12,7 @@ typedef struct gc_transfer {
     gpuconv_engine *engine;
     const char *output; /* name of the output in messages */
     int64_t chunk;      /* frames per chunk of the engine's plan */
-    int64_t limit;      /* most input frames to read; -1: to the end */
+    int64_t limit;      /* ends the transfer once this many frames of the result are computed; -1: at its end */
 
     /* Result frames from `skip` up to the number of frames read plus `after` are written. Within the tail, frames after
      * the last sample of magnitude `floor` or more are left out. */
@@ -31,6 +31,7 @@ typedef struct gc_transfer {
 
     /* Results: */
     int64_t read, written; /* frames */
+    int64_t computed;      /* result frames taken from the engine */
     double read_seconds, write_seconds;
     gc_pcm_overs overs; /* with `convert` only; else the engine counts */
 } gc_transfer;

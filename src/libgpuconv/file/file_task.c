@@ -1,0 +1,210 @@
+/* One run of a job from file to file: prepares the response, plans, and transfers through an engine. */
+#include "file_task.h"
+
+#include "early_start.h"
+#include "job_notes.h"
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/clock.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/limits.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/engine/plan.h"
+#include "libgpuconv/ir/prepare.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Seconds of silence before the onset of a response from which on a note is sent. */
+static const double noted_silence = 0.005;
+
+static void progress(void *context, int64_t frames) {
+    const gc_file_task *t = context;
+    gc_send_progress(t->job, t->transfer.reader, frames, t->begin);
+}
+
+gpuconv_status gc_file_task_open(gc_file_task *t, const gpuconv_job *job, gpuconv_error *error) {
+    *t = (gc_file_task){.job = job, .part = -1, .begin = gc_now()};
+    t->transfer = (gc_transfer){.output = job->output, .limit = -1, .context = t, .cancel = gc_cancel_flag()};
+    const gc_input_options wish = {.raw = job->raw, .cancel = gc_cancel_flag()};
+    return gc_reader_open(job->input, &wish, &t->transfer.reader, error);
+}
+
+void gc_file_task_free(gc_file_task *t) {
+    gpuconv_engine_free(t->transfer.engine);
+    gc_writer_free(t->transfer.writer);
+    gc_reader_free(t->transfer.reader);
+    gpuconv_plan_free(t->plan);
+    gpuconv_ir_free(t->ir);
+    gpuconv_ir_free(t->shaped);
+}
+
+/* Sends notes about the response, the plan and the output. Called after the output was opened, so that a job that fails
+ * earlier gives only its error. */
+static void note_choices(const gc_file_task *t) {
+    const gpuconv_job *job = t->job;
+    const char *history = gpuconv_ir_history(t->shaped), *writing = gc_writer_note(t->transfer.writer);
+    if (*history)
+        gc_note(job, "%s: %s", job->response, history);
+    if (t->peak == 0)
+        gc_note(job, "%s: the response is silent", job->response);
+    else if (t->silence >= noted_silence && gpuconv_ir_lead(t->shaped) == 0 && !(job->preparation->predelay > 0))
+        gc_note(job, "%s: begins with %.1f ms of silence, which is heard as latency; --align onset cuts it off",
+                job->response, t->silence * 1e3);
+    if (*gpuconv_plan_note(t->plan))
+        gc_note(job, "%s", gpuconv_plan_note(t->plan));
+    if (*writing)
+        gc_note(job, "%s: %s", job->output, writing);
+}
+
+/* Prepares the response. *shaped gets it without gain and mix, *ir with them and with the gain of the job. Returns the
+ * errors of gpuconv_ir_prepare. */
+static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, gpuconv_ir **shaped, gpuconv_ir **ir,
+                              gpuconv_error *error) {
+    const gpuconv_preparation *p = job->preparation;
+    gpuconv_status status = gc_ir_prepare_shape(&(gc_response_source){job->response, GC_INPUT_REGULAR_OR_FD, NULL}, p,
+                                                in->channels, in->rate, shaped, error);
+    if (status)
+        return status;
+    gpuconv_ir *mixed = NULL;
+    gpuconv_error inner = {0};
+    status = gc_ir_apply_levels(*shaped, p, &mixed, &inner);
+    if (!status && job->gain == 0)
+        *ir = gc_ir_hold(mixed);
+    else if (!status)
+        status = gpuconv_ir_gain(mixed, job->gain, ir, &inner);
+    gpuconv_ir_free(mixed);
+    return status ? gc_fail(error, status, "%s: %s", job->response, inner.message) : GPUCONV_OK;
+}
+
+/* Finds what note_choices says of the response. */
+static void measure_response(gc_file_task *t) {
+    t->peak = gc_ir_magnitude(t->shaped);
+    t->silence = (double)gc_ir_find_onset(t->shaped, t->peak, GC_ONSET_LEVEL) / gpuconv_ir_rate(t->shaped);
+}
+
+/* Sets which frames of the result are written, and whether the engine must give floats. */
+static gpuconv_status choose_window(const gpuconv_job *job, const gc_audio_info *in, const gpuconv_ir *ir,
+                                    gc_transfer *t, gpuconv_error *error) {
+    int64_t tail = gpuconv_ir_frames(ir) - 1, lead = gpuconv_ir_lead(ir);
+    double kept = (double)lead + job->tail * in->rate;
+    if (!(job->tail >= 0) || !(job->tail_floor <= 0 && job->tail_floor >= -300))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a tail of %g s down to %g dBFS is out of range; use 0 s or more and -300 to 0 dBFS", job->tail,
+                       job->tail_floor);
+    switch (job->mode) {
+    case GPUCONV_MODE_FULL:
+        t->skip = lead;
+        t->after = kept < (double)tail ? (int64_t)llrint(kept) : tail;
+        break;
+    case GPUCONV_MODE_SAME:
+        t->skip = t->after = tail / 2;
+        break;
+    case GPUCONV_MODE_VALID:
+        t->skip = tail;
+        t->after = 0;
+        if (in->frames >= 0 && in->frames <= tail)
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                           "%s: of %lld frames none are valid with a response of %lld frames", job->input,
+                           (long long)in->frames, (long long)tail + 1);
+        break;
+    default:
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown mode %d", (int)job->mode);
+    }
+    t->floor = job->tail_floor < 0 ? (float)pow(10, job->tail_floor / 20) : 0;
+    t->dither = job->dither;
+    t->convert = job->dither || job->tail_floor < 0 || t->skip > 0 || t->after < tail;
+    return GPUCONV_OK;
+}
+
+/* Prepares the response, plans, creates the output file and the engine. The input is open. */
+static gpuconv_status set_up(gc_file_task *t, const gpuconv_config *config, gpuconv_error *error) {
+    const gpuconv_job *job = t->job;
+    gc_transfer *transfer = &t->transfer;
+    const gc_audio_info *in = gc_reader_info(transfer->reader);
+    const gc_pcm floats = {GC_F32, 32};
+    gpuconv_config sized = *config;
+    gc_early_start gpu;
+    sized.frames = in->frames;
+    gc_early_start_begin(&gpu, config, in->frames * in->channels);
+    gpuconv_status status = prepare(job, in, &t->shaped, &t->ir, error);
+    if (!status && t->announce)
+        measure_response(t);
+    gc_early_start_wait(&gpu);
+    if (!status)
+        status = choose_window(job, in, t->ir, transfer, error);
+    if (!status)
+        status = gpuconv_plan_new(t->ir, &sized, &t->plan, error);
+    int64_t frames = in->frames < 0 || transfer->floor > 0 ? -1 : in->frames + transfer->after - transfer->skip;
+    if (!status)
+        status = gc_transfer_open(transfer, job, gpuconv_ir_outputs(t->ir), frames, error);
+    if (!status)
+        status = gc_engine_new(t->plan, in->pcm, transfer->convert ? floats : gc_writer_pcm(transfer->writer),
+                               &transfer->engine, error);
+    if (!status)
+        transfer->chunk = gpuconv_plan_chunk(t->plan);
+    transfer->limit = t->part;
+    t->setup = gc_now() - t->begin;
+    return status;
+}
+
+/* Fills the report of a finished convolution and sends the notes about its samples. */
+static void report_result(const gc_file_task *t, gpuconv_report *report) {
+    gc_stream_stats stats;
+    gc_engine_measure(t->transfer.engine, &stats);
+    if (t->transfer.convert)
+        stats.overs = t->transfer.overs;
+    gc_report_job(report, &(gc_job_result){.job = t->job,
+                                           .plan = t->plan,
+                                           .shaped = t->shaped,
+                                           .ir = t->ir,
+                                           .transfer = &t->transfer,
+                                           .stats = &stats,
+                                           .setup = t->setup,
+                                           .wall = t->wall});
+    gc_note_not_finite(t->job, t->transfer.reader);
+    gc_note_overs(t->job, gc_writer_pcm(t->transfer.writer), &stats.overs);
+}
+
+gpuconv_status gc_file_task_convolve(gc_file_task *t, const gpuconv_config *config, gpuconv_report *report,
+                                     gpuconv_error *error) {
+    gc_transfer *transfer = &t->transfer;
+    gpuconv_config whole = *config;
+    whole.latency_frames = -1;
+    transfer->progress = t->job->progress ? progress : NULL;
+    gpuconv_status status = set_up(t, &whole, error);
+    if (!status && t->announce)
+        note_choices(t);
+    if (!status)
+        status = gc_transfer_run(transfer, error);
+    if (!status)
+        status = gc_reader_check_end(transfer->reader, error);
+    if (!status)
+        status = gc_writer_commit(transfer->writer, error);
+    t->wall = gc_now() - t->begin;
+    if (!status)
+        report_result(t, report);
+    gpuconv_engine_free(transfer->engine);
+    gc_writer_free(transfer->writer);
+    transfer->engine = NULL;
+    transfer->writer = NULL;
+    return status;
+}
+
+/* Keeps the complete file of a trial from taking the name of the output. */
+static gpuconv_status refuse_name(void *context, int fd, gpuconv_error *error) {
+    (void)context, (void)fd, (void)error;
+    return GPUCONV_ERROR_STATE;
+}
+
+gpuconv_status gc_file_task_try(gc_file_task *t, const gpuconv_config *config, int64_t part, gpuconv_error *error) {
+    t->part = part;
+    gpuconv_status status = set_up(t, config, error);
+    if (!status)
+        status = gc_transfer_run(&t->transfer, error);
+    if (!status) {
+        status = gc_writer_commit_checked(t->transfer.writer, refuse_name, NULL, error);
+        status = status == GPUCONV_ERROR_STATE ? GPUCONV_OK : status;
+    }
+    t->wall = gc_now() - t->begin;
+    return status;
+}
