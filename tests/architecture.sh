@@ -55,7 +55,7 @@ planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/sc
 allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
 allow src/$L/cuda $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
-allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" "$L/report/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/space $L/engine/backend.h $L/engine/motion_backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/cpu/section.h "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----

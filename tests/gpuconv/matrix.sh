@@ -36,15 +36,15 @@ cat >two.conf <<'END'
 /input/name 1 Left
 /cd sub
 /impulse/read 2 2 1.0 1 1 2 1 "b c.wav"
-/cd ..
+/cd .
 /impulse/read 1 1 1 0 0 0 1 a.wav
 /impulse/read 1 3 0.1 0 0 0 2 a.wav
 /impulse/dirac 2 1 0.5 0
-/impulse/copy 2 1 2 1
+/impulse/dirac 2 1 0.5 0
 END
 gives two.conf 3  1 0 0.05  0.25 0 -0.1  1 0 0  0 0.2 0  0 0.3 0
 
-# The declared length truncates longer responses; a copy has the state before later additions.
+# The declared length truncates longer responses.
 printf '/convolver/new 2 2 64 2\n/impulse/read 1 1 1 0 0 0 1 "sub/b c.wav"\n/impulse/copy 2 2 1 1\n' >short.conf
 gives short.conf 2  0.1 0  0.2 0  0 0.1  0 0.2
 
@@ -78,11 +78,15 @@ wrong w.txt "w.txt, line 1: '-1' is not a time" '1 1 a.wav 1 0 -1'
 wrong w.txt "a.wav has 2 channels, not 3" '1 1 a.wav 3'
 wrong w.txt "a.wav has only 2 frames; the offset is 48000" '1 1 a.wav 1 0 0 1'
 wrong w.txt "w.txt, line 1: nothere.wav: No such file" '1 1 nothere.wav'
-wrong w.txt "more than 12 words" '1 1 "a.wav'
+wrong w.txt "a quotation mark without its pair" '1 1 "a.wav'
 wrong w.txt "w.txt: contains no route" '# nothing'
 wrong w.conf "w.conf, line 2: /convolver/new must come before the first route" '/impulse/dirac 1 1 1 0' '/convolver/new 2 2 64 100'
 wrong w.conf "w.conf, line 2: 3 to 1 is not a route of 2 inputs and 2 outputs" '/convolver/new 2 2 64 100' '/impulse/dirac 3 1 1 0'
-wrong w.conf "w.conf, line 2: unknown command '/impulse/hilbert'" '/convolver/new 2 2 64 100' '/impulse/hilbert 1 1 1 0 64'
+wrong w.conf "w.conf, line 2: unknown command '/impulse/noise'" '/convolver/new 2 2 64 100' '/impulse/noise 1 1 1 0 64'
+wrong w.conf "the delay of /impulse/hilbert is at least half its length of 64" '/convolver/new 2 2 64 100' '/impulse/hilbert 1 1 1 31 64'
+wrong w.conf "w.conf, line 2: a route is not copied to itself" '/convolver/new 2 2 64 100' '/impulse/copy 1 1 1 1'
+wrong w.conf "w.conf, line 3: the route 2 to 2 is a copy (line 2)" '/impulse/dirac 1 1 1 0' '/impulse/copy 2 2 1 1' '/impulse/dirac 2 2 1 0'
+wrong w.conf "there is no route from 2 to 2 to copy" '/impulse/dirac 1 1 1 0' '/impulse/copy 1 1 2 2' '/impulse/copy 2 2 1 1'
 wrong w.conf "there is no route from 2 to 2" '/convolver/new 2 2 64 100' '/impulse/copy 1 1 2 2'
 wrong w.conf "/convolver/new is allowed once only" '/convolver/new 2 2 64 100' '/convolver/new 2 2 64 100'
 # A zero byte is named with its line, wherever it stands; nothing behind it is dropped.
@@ -118,7 +122,7 @@ gives ends.txt 2  1 0  0.25 0  0 0.5  0 -1
 # The length of the path of /cd is limited.
 {
     echo '/convolver/new 2 2 64 100'
-    awk 'BEGIN { for (i = 0; i < 100000; i++) print "/cd ." }'
+    awk 'BEGIN { printf "/cd "; for (i = 0; i < 2048; i++) printf "./"; print "" }'
 } >w.conf
 refuses 1 "/cd makes the folder's path longer than 4095 bytes" in.wav w.conf out.wav
 {
@@ -149,7 +153,7 @@ wrong w.txt "w.txt, line 1: 'nan' is not a gain" '1 1 a.wav 1 nan'
 wrong w.txt "w.txt, line 1: '0x1' is not a gain" '1 1 a.wav 1 0x1'
 wrong w.txt "w.txt, line 1: '1e400' is not a time" '1 1 a.wav 1 0 1e400'
 wrong w.txt "w.txt, line 1: 'inf' is not a time" '1 1 a.wav 1 0 inf'
-wrong w.txt "inputs and outputs are numbers" '1 "" a.wav'
+wrong w.txt "a line is INPUT OUTPUT FILE" '1 "" a.wav'
 
 # Configurations of mcfx: no /convolver/new, an empty /cd, and matrices that are packed into one file.
 make_audio taps packed.wav 2 48000 1 0.1  0.5 0.2  0.25 0.3  -1 0.4 # 2 inputs x 2 frames: 1 0.5, 0.25 -1; 0.1 0.2, 0.3 0.4
@@ -197,8 +201,75 @@ wrong w.conf "w.conf, line 1: nothere: No such file" 'coeff "a" { filename: "not
 wrong w.conf "a.wav, line 1: a zero byte" 'coeff "a" { filename: "a.wav"; };'
 wrong w.conf "a delay of 3 is not read" 'input "x" { delay: 3; };'
 wrong w.conf "';' is missing" 'coeff "a" { filename: "one.coeff" }'
-wrong w.conf "a word with a zero byte or a line break" 'coeff "a'
+wrong w.conf "a quotation mark without its pair in the line" 'coeff "a' '";'
 wrong w.conf "w.conf: contains no route" 'sampling_rate: 44100;'
+
+# Settings of BruteFIR that change the samples are honoured or refused; only those of the program are skipped.
+printf '\n  0.5\n\t\n 0\r\n0.25' >blank.coeff
+brute() { # brute CHANNELS TEXT VALUE...
+    channels=$1 text=$2
+    shift 2
+    printf '%s\n' "$text" 'filter 0 { inputs: "l"; outputs: "ol"; coeff: "c"; };' 'filter 1 { inputs: "r"; outputs: "or"; coeff: "c"; };' >b.conf
+    gives b.conf "$channels" "$@"
+}
+c='coeff "c" { filename: "blank.coeff"; format: "TEXT"; shared_mem: false; blocks: -1; };'
+brute 2 "$c input \"l\",\"r\" {}; output \"ol\",\"or\" {};" 0.5 0  0 0  0.25 0.5  0 0  0 0.25
+brute 2 "$c input \"l\",\"r\" { mute: false,true; }; output \"ol\",\"or\" { mute: false; dither: true; };" 0.5 0  0 0  0.25 0  0 0  0 0
+brute 2 "$c input \"l\",\"r\" {}; output \"ol\",\"or\" { mute: true, false; };" 0 0  0 0  0 0.5  0 0  0 0.25
+brute 2 "filter_length: 1,2; $c input \"l\",\"r\" {}; output \"ol\",\"or\" {};" 0.5 0  0 0  0 0.5  0 0
+one_line "2 routes, up to 1 frames beyond the 2 declared left out"
+brute 2 "$c input \"l\",\"r\" { channels: 2/1,0; }; output \"ol\",\"or\" {};" 0 0.5  0 0  0.5 0.25  0 0  0.25 0
+brute 3 "$c input \"l\",\"r\" {}; output \"ol\",\"or\" { channels: 3/2,0; };" 0 0 0.5  0 0 0  0.5 0 0.25  0 0 0  0.25 0 0
+brute 2 "$c input \"l\",\"r\" {}; output \"ol\",\"or\",\"x\" { channels: 2; mapping: 1,1,0; };" 0 0.5  0 0  0 0.75  0 0  0 0.25
+printf '\357\273\277' | cat - brute.conf | tr '\n' '\r' >cr.conf
+gives cr.conf 3  1 -1 0  0.25 0.5 0  0 0.5 1.1  0 -0.25 0
+wrong w.conf "'l' has no channel of the device" 'input "x", "l" { channels: 1; };'
+wrong w.conf "unknown setting 'mut' of channels" 'input "x" { mut: true; };'
+wrong w.conf "mute: 'yes' is neither true nor false" 'input "x" { mute: yes; };'
+wrong w.conf "'x' is declared twice" 'input "x", "x" { };'
+wrong w.conf "unknown setting 'block' of coefficients" 'coeff "a" { block: 3; };'
+wrong w.conf "unknown setting 'gain' of a filter" 'input 0 { }; filter 1 { gain: 2; };'
+wrong w.conf "w.conf, line 1: unknown setting 'sample_rate'" 'sample_rate: 44100;'
+wrong w.conf "filter_length: 0.5 is not an integer" 'filter_length: 0.5;'
+wrong w.conf "the module 'eq' of logic changes coefficients" 'logic: "cli" { port: 1; }, "eq" { debug: true; };'
+wrong w.conf "a script of the module 'cli' is not run" 'logic: "cli" { script: "cfoa 0 0 6"; };'
+printf '0.5\n1k\n' >bad.coeff
+wrong w.conf "w.conf, line 1: bad.coeff, line 2: '1k': is not one number" 'coeff "a" { filename: "bad.coeff"; };'
+
+# jconvolver: a copy takes the place of what was there and follows later additions, through other copies too; /cd begins at
+# the folder of the configuration; names in 'quotation marks', with backslashes, and with blanks as mcfx writes them.
+make_audio taps one.wav 1 48000 1
+mkdir -p sub/sub
+cp one.wav 'big hall.wav'
+cp one.wav sub/one.wav
+cp "sub/b c.wav" sub/sub/one.wav
+printf '%s\n' '/convolver/new 2 2 64 100' '/impulse/dirac 2 2 5 0' '/impulse/dirac 1 1 0.25 0' '/impulse/copy 2 2 1 1' '/impulse/dirac 1 1 0.5 1' >copy.conf
+gives copy.conf 2  0.25 0  0.5 0  0 0.25  0 0.5
+printf '%s\n' '/convolver/new 2 2 64 100' '/impulse/copy 1 2 2 2' '/impulse/copy 2 2 1 1' '/impulse/dirac 1 1 0.25 0' >copy.conf
+gives copy.conf 2  0.25 0.25  0 0  0 0.25
+printf '%s\n' '/convolver/new 2 2 64 100' '/cd sub/sub' '/cd sub' '/impulse/read 1 1 1 0 0 0 1 one.wav' >cd.conf
+gives cd.conf 2  1 0  0 0  0 0
+for name in 'big hall.wav' "'big hall.wav'" '"big hall.wav"' 'big\ hall.wav' 'big" "hall.wav # a comment' 'big hall.wav # a comment'; do
+    printf '/impulse/dirac 2 2 0 0\n/impulse/read 1 1 1 0 0 0 1 %s\n' "$name" >name.conf
+    gives name.conf 2  1 0  0 0  0 0
+done
+printf '/convolver/new 2 2 64 100\n/jack/client x\n/input/name 1 a b c d e f g h i j k l m\n/impulse/hilbert 1 1 1.5707963268 33 64\n' >hilbert.conf
+# shellcheck disable=SC2046 # a list of values
+gives hilbert.conf 2 $(awk 'BEGIN { for (n = 0; n < 67; n++) { i = n - 33
+    print (i % 2 && i > -32 && i < 32 ? -(0.43 + 0.57 * cos(i * 3.14159265 / 32)) / i : 0), 0 } }')
+
+# A matrix may be divided by semicolons or commas, with decimal commas and empty fields where these are clear.
+cells() { # cells TEXT
+    # shellcheck disable=SC2059 # the text is the format
+    printf "$1" >cells.txt
+    gives cells.txt 2  0.5 0  0 0  0 1
+}
+cells '\357\273\277# c\r1;1;one.wav;;-6,0205999\r2;2;dirac\r'
+cells '1,1,one.wav,,-6.0205999,\n2,2,dirac\n'
+cells '1\t1\tone.wav\t1\t-6,0205999\r\n2\t2\tdirac\n'
+cells '1 1 one.wav 1 -6,0205999\n2 2 dirac\n'
+wrong w.txt "an empty field between two tabs" '1	1	one.wav		2'
+wrong w.txt "'-6.0' is not a gain" '1;1;one.wav;1;-6,0' '1;2;one.wav;1;-6.0'
 
 wrong w.conf "/impulse/read needs" '/convolver/new 2 2 64 100' '/impulse/read 1 1 1 0 0 0 1'
 exit 0

@@ -11,7 +11,7 @@ printf 'time,azimuth,elevation,distance\n0.1,0,0,1.5\n0.9,360,20,3\n' >path.csv
 printf '0 30 0 -30 0\n1 90 0 -90 0\n' >two.txt
 
 runs in.wav "$head" want.wav --path path.csv
-grep -q '1 channel moves along path.csv, interpolated between three of 47 directions, every 5 ms' ../log/err || fail "not told: $(cat ../log/err)"
+grep -q '1 channel moves along path.csv (2 rows, 1 other line), interpolated between three of 47 directions, every 5 ms' ../log/err || fail "not told: $(cat ../log/err)"
 runs in.wav "$head" one.wav --path path.csv --threads 1
 cmp want.wav one.wav || fail "one thread: other bytes"
 runs in.wav "$head" short.wav --path path.csv --tail 0
@@ -30,7 +30,7 @@ for wrong in --direction=30,0 --layout=mono --trim=-60 --normalize=peak --revers
     cmp out.wav kept.wav || fail "$wrong: the output is touched"
 done
 "$GPUCONV" two.wav "$head" out.wav --path path.csv 2>../log/err && fail "a path of one channel for two"
-grep -q 'path.csv, line 2: is not SECONDS and AZIMUTH' ../log/err || fail "$(cat ../log/err)"
+grep -q "path.csv, line 2: '0.1,0,0,1.5': is not SECONDS and AZIMUTH" ../log/err || fail "$(cat ../log/err)"
 "$GPUCONV" in.wav in.wav out.wav --path path.csv 2>../log/err && fail "a path without a SOFA file"
 grep -q 'is no SOFA file' ../log/err || fail "$(cat ../log/err)"
 cp path.csv again.csv
@@ -42,13 +42,13 @@ cmp out.wav kept.wav || fail "the output is touched"
 # A head that turns: before a path, a bed and ambisonics, from a table and from a recording.
 make_audio noise six.wav wav-float 6 48000 60000 0.1
 make_audio noise four.wav wav-float 4 48000 60000 0.1
-printf 'time,yaw,pitch,roll\n0,0\n1,100,20,5\n' >turns.csv
+printf 'time,yaw,pitch,roll\n0,0,0,0\n1,100,20,5\n' >turns.csv
 printf '%s /ypr fff %s\n' e1f5b6c4.00000000 '0.000000 0.000000 0.000000' e1f5b6c5.00000000 '100.000000 20.000000 5.000000' >turns.osc
 printf '%s /adm/obj/1/aed fff %s\n' 00000000.1999999a '0.0 0.0 1.5' 00000000.80000000 '170.0 10.0 2.25' \
     00000000.e6666666 '-40.0 20.0 3.0' >path.osc
 printf '0 0 0 1.5\n0.39999999990686774 170 10 2.25\n0.79999999981373549 320 20 3\n' >same.csv
 runs in.wav "$head" want.wav --path path.csv --head turns.csv
-grep -q '1 channel moves along path.csv before a head that turns, interpolated' ../log/err || fail "not told: $(cat ../log/err)"
+grep -q '1 channel moves along path.csv (2 rows, 1 other line) before a head that turns (2 rows, 1 other line), interpolated' ../log/err || fail "not told: $(cat ../log/err)"
 runs in.wav "$head" one.wav --path path.csv --head turns.csv --threads 1
 cmp want.wav one.wav || fail "one thread: other bytes"
 runs in.wav "$head" osc.wav --path path.csv --head turns.osc
@@ -57,10 +57,10 @@ runs in.wav "$head" want.wav --path same.csv
 runs in.wav "$head" osc.wav --path path.osc
 cmp want.wav osc.wav || fail "a recorded path: other bytes"
 runs six.wav "$head" bed.wav --layout 5.1 --head turns.csv
-grep -q '6 channels stay at 5.1 before a head that turns, interpolated' ../log/err || fail "not told: $(cat ../log/err)"
+grep -q '6 channels stay at 5.1 before a head that turns (2 rows, 1 other line), interpolated' ../log/err || fail "not told: $(cat ../log/err)"
 runs two.wav "$SOURCE/tests/sofa/brir.sofa" room.wav --layout stereo --head turns.csv --interval 0.02
 runs four.wav "$head" waves.wav --layout ambisonic --head turns.csv
-grep -q '4 channels stay at ambisonic before a head that turns, decoded by a fit to 47 directions' ../log/err || fail "$(cat ../log/err)"
+grep -q '4 channels stay at ambisonic before a head that turns (2 rows, 1 other line), decoded by a fit to 47 directions' ../log/err || fail "$(cat ../log/err)"
 runs four.wav "$head" other.wav --layout ambisonic --head turns.csv --decode ls
 cmp -s waves.wav other.wav && fail "the decoder changes nothing"
 for wrong in '--direction 0,0 --layout mono' '' '--layout 7.1' '--direction 0,0 --trim -60' '--direction 0,0 --plot a.svg' '--direction 0,0 --doppler'; do

@@ -21,7 +21,7 @@ static void angles_are_interpolated(void **state) {
     (void)state;
     gc_follow *f;
     gpuconv_error error = {0};
-    write_text("# seconds yaw pitch roll\n1 10\n\n2 30 20 -10 # a comment\n4 30,20,-10\n4 90 0 0\n5 400\n");
+    write_text("# seconds yaw pitch roll\n1 10\n\n2 30 20 -10 # a comment\n4 30.0,20,-10\n4 90 0 0\n5 400\n");
     CHECK(gc_follow_open(path, &f, &error) == GPUCONV_OK, "%s", error.message);
     static const double want[][4] = {{0, 10, 0, 0},     {1, 10, 0, 0},      {1.5, 20, 10, -5},
                                      {2, 30, 20, -10},  {3.9, 30, 20, -10}, {4, 90, 0, 0},
@@ -37,10 +37,13 @@ static void angles_are_interpolated(void **state) {
 
 static void wrong_files_are_refused(void **state) {
     (void)state;
-    static const char *const wrong[][2] = {
-        {"", "contains no orientation"},   {"1\n", "line 1: is not SECONDS YAW"},       {"1 x\n", "line 1: is not"},
-        {"1 2 3 4 5\n", "line 1: is not"}, {"1 0\n0.5 0\n", "line 2: 0.5 s is before"}, {"-1 0\n", "line 1: is not"},
-        {"1 nan\n", "line 1: is not"}};
+    static const char *const wrong[][2] = {{"", "contains no orientation"},
+                                           {"1\n", "line 1: '1': is not SECONDS YAW"},
+                                           {"1 x\n", "line 1: '1 x': 'x' is not a number"},
+                                           {"1 2 3 4 5\n", "is not SECONDS"},
+                                           {"1 0\n0.5 0\n", "line 2: '0.5 0': 0.5 s is before"},
+                                           {"-1 0\n", "times are 0 s or more"},
+                                           {"1 nan\n", "'nan' is not a number"}};
     for (int i = 0; i < COUNT(wrong); i++) {
         gc_follow *f;
         gpuconv_error error = {0};

@@ -433,11 +433,11 @@ static void wrong_recordings_are_refused(void **state) {
     static const char *const wrong[][2] = {
         {"00000001.00000000 /1/aed fff 0 0 1\n", "has no OSC message for channel 2"},
         {"00000001.00000000 /x fff 0 0 1\n", "contains no direction"},
-        {"00000002.00000000 /1/aed fff 0 0 1\n00000001.00000000 /2/aed fff 0 0 1\n", "line 2: -1 s is before"},
+        {"00000002.00000000 /1/aed fff 0 0 1\n00000001.00000000 /2/aed fff 0 0 1\n", "times are 0 s or more"},
         {"00000001.00000000 /1/aed fff 0 0 1\n00000001.00000000 /2/aed fff 0 95 1\n", "elevations -90 to 90"},
         {"00000001.00000000 /1/aed fff 0 nan 1\n", "contains no direction"},
-        {"00000001.00000000 /1/aed fff 0 0 1\n1 2 3\n", "line 2: is no OSC message"},
-        {"00000001.0000000 /1/aed fff 0 0 1\n", "line 1: is not SECONDS"}};
+        {"00000001.00000000 /1/aed fff 0 0 1\n1 2 3\n", "line 2: '1 2 3': is no OSC message"},
+        {"00000001.0000000 /1/aed fff 0 0 1\n", "is not SECONDS"}};
     for (int i = 0; i < COUNT(wrong); i++) {
         gpuconv_path *path;
         gpuconv_error error = {0};

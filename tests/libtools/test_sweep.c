@@ -185,11 +185,32 @@ static gpuconv_status read_text(const char *text, gpuconv_error *error) {
 
 static void calibration_files_are_read_or_refused(void **state) {
     (void)state;
-    static const char *const good[] = {"100 -3\n400 1\n", "# c\n100,-3,0\r\n400;1",
-                                       "Freq SPL\n\n  100\t-3\t12.5\n400 1 x\n"};
-    static const char *const bad[] = {
-        "",      "nothing\n", "100\n",     "100 x\n",  "400 1\n100 -3\n", "100 1\n100 2\n",
-        "0 1\n", "-5 1\n",    "100 1e9\n", "100 nan\n"};
+    static const char *const good[] = {"100 -3\n400 1\n",
+                                       "# c\n100,-3,0\r\n400,1,5",
+                                       "Freq SPL\n\n  100\t-3\t12.5\n400\t1\tx\n",
+                                       "100,00 -3,00\n400,00 1,00\n",
+                                       "\"Sens Factor =-1.06dB, SERNO: 7\"\n100\t-3\n400\t1\n",
+                                       "*1000Hz\t-40\n* (c)\n; x\n100,-3\n400,1\n",
+                                       "\xEF\xBB\xBF"
+                                       "100,00;-3,00;\r400,00;1,00;\r"};
+    static const char *const bad[] = {"",
+                                      "nothing\n",
+                                      "100\n",
+                                      "100 x\n",
+                                      "400 1\n100 -3\n",
+                                      "100 1\n100 2\n",
+                                      "0 1\n",
+                                      "-5 1\n",
+                                      "100 1e9\n",
+                                      "100 nan\n",
+                                      "100 1\n1k 3\n",
+                                      "100;\n",
+                                      ";1\n",
+                                      "100,00,-3,00\n400,00,1,00\n",
+                                      "100 -3,5\n",
+                                      "100,00, -3,00\n",
+                                      "100 1\nend\n",
+                                      "100\t1\n1.000,5\t3\n"};
     gpuconv_error error;
     for (int k = 0; k < COUNT(good); k++)
         CHECK(read_text(good[k], &error) == GPUCONV_OK, "'%s' is refused: %s", good[k], error.message);

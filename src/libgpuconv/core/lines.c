@@ -71,35 +71,72 @@ static gpuconv_status fill(gc_lines *l, gpuconv_error *error) {
     return status;
 }
 
+/* Reads until `bytes` bytes are in the buffer or the text has ended. */
+static gpuconv_status reach(gc_lines *l, int64_t bytes, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    while (!status && !l->ended && l->end - l->begin < bytes)
+        status = fill(l, error);
+    return status;
+}
+
+/* Skips a byte order mark at the beginning of the text. */
+static gpuconv_status skip_mark(gc_lines *l, gpuconv_error *error) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    const int64_t length = sizeof mark - 1;
+    gpuconv_status status = l->begun ? GPUCONV_OK : reach(l, length, error);
+    if (!status && !l->begun && l->end - l->begin >= length && memcmp(l->buffer + l->begin, mark, (size_t)length) == 0)
+        l->begin += length;
+    l->begun = true;
+    return status;
+}
+
+gpuconv_status gc_lines_peek(gc_lines *l, int64_t bytes, const char **text, int64_t *length, gpuconv_error *error) {
+    gpuconv_status status = skip_mark(l, error);
+    if (!status)
+        status = reach(l, bytes, error);
+    *text = l->buffer + l->begin;
+    *length = l->end - l->begin;
+    return status;
+}
+
+/* Returns the first LF or CR of some bytes; NULL: there is none. */
+static const char *find_ending(const char *from, size_t bytes) {
+    const char *newline = memchr(from, '\n', bytes), *end = newline ? newline : from + bytes;
+    const char *carriage_return = memchr(from, '\r', (size_t)(end - from));
+    return carriage_return ? carriage_return : newline;
+}
+
 gpuconv_status gc_lines_next(gc_lines *l, char **line, gpuconv_error *error) {
-    int64_t length = 0; /* without a newline */
-    const char *newline = NULL;
+    int64_t length = 0; /* without its ending */
+    const char *ending = NULL;
     *line = NULL;
     l->number++;
-    for (;;) {
+    gpuconv_status status = skip_mark(l, error);
+    while (!status) {
+        const char *from = l->buffer + l->begin;
         const int64_t left = l->end - l->begin;
         if (left > length)
-            newline = memchr(l->buffer + l->begin + length, '\n', (size_t)(left - length));
-        const int64_t whole = newline ? newline - (l->buffer + l->begin) : left;
-        if (whole > length && memchr(l->buffer + l->begin + length, '\0', (size_t)(whole - length)))
+            ending = find_ending(from + length, (size_t)(left - length));
+        const int64_t whole = ending ? ending - from : left;
+        if (whole > length && memchr(from + length, '\0', (size_t)(whole - length)))
             return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %lld: a zero byte: not plain text; save it as UTF-8",
                            l->name, (long long)l->number);
         length = whole;
         if (length > l->longest)
             return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %lld: longer than %lld bytes", l->name,
                            (long long)l->number, (long long)l->longest);
-        if (newline || l->ended)
+        if (l->ended || (ending && (*ending == '\n' || left > length + 1))) /* the byte behind a CR is known */
             break;
-        gpuconv_status status = fill(l, error);
-        if (status)
-            return status;
+        ending = NULL;
+        status = fill(l, error);
     }
-    if (!newline && length == 0)
-        return GPUCONV_OK;
+    if (status || (!ending && length == 0))
+        return status;
     *line = l->buffer + l->begin;
+    const bool more = l->end - l->begin > length + 1;
+    l->ending = !ending ? "" : *ending == '\n' ? "\n" : more && ending[1] == '\n' ? "\r\n" : "\r";
+    l->begin += length + (int64_t)strlen(l->ending);
     (*line)[length] = '\0';
-    l->ended_by_newline = newline != NULL;
-    l->begin += length + (newline != NULL);
     return GPUCONV_OK;
 }
 

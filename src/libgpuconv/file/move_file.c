@@ -12,6 +12,8 @@
 #include "libgpuconv/dsp/dither.h"
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/ir/sofa.h"
+#include "libgpuconv/space/head.h"
+#include "libgpuconv/space/path.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -214,11 +216,15 @@ static gpuconv_status note_motion(const move *m, gpuconv_error *error) {
     gpuconv_interpolate how = p->interpolate;
     gpuconv_status status = gc_sofa_choose(m->set, &how, error);
     const bool ambisonic = !job->path && strcmp(place, "ambisonic") == 0;
+    char path_rows[64], head_rows[64] = "";
+    gc_track_describe(&m->path->text, path_rows, sizeof path_rows);
+    if (m->head)
+        gc_track_describe(&m->head->text, head_rows, sizeof head_rows);
     if (!status)
-        gc_note(job, "%s: %d channel%s %s%s %s%s%s, %s %d directions, every %g ms%s", job->response, channels,
+        gc_note(job, "%s: %d channel%s %s%s %s%s%s%s%s, %s %d directions, every %g ms%s", job->response, channels,
                 channels == 1 ? "" : "s", job->path ? "move" : "stay", channels == 1 ? "s" : "",
-                job->path ? "along " : "at ", job->path ? job->path : place,
-                job->head ? " before a head that turns" : "",
+                job->path ? "along " : "at ", job->path ? job->path : place, path_rows,
+                job->head ? " before a head that turns" : "", head_rows,
                 ambisonic                             ? "decoded by a fit to"
                 : how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of"
                                                       : "to the nearest of",

@@ -1,17 +1,19 @@
 /*
  * BruteFIR's configuration, as far as it describes plain convolution:
  *
- *      input "left", "right" { ... };                      names of channels; everything inside is skipped, but a delay
+ *      input "left", "right" { channels: 8/5,4; mute: false, true; };
  *      coeff "name" { filename: "file"; format: "text"; attenuation: 6.0; blocks: 4; };
  *      filter "name" { inputs: "left"/6.0; outputs: 0, 1//0.5; coeff: "name"; };
  *
  * A filter leads from each of its inputs to each of its outputs; filters to one output are summed. Attenuations are in
- * decibels, factors behind a second slash are multipliers.
+ * decibels, factors behind a second slash are multipliers. The channels of the devices are those of the matrix, and a
+ * response ends at filter_length. A setting that only concerns the program is skipped, and any other is refused.
  */
 #include "brutefir.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,27 +56,138 @@ static gpuconv_status copy_name(gc_brutefir *b, char *name, size_t size, gpuconv
     return gc_brutefir_next(b, error);
 }
 
-/* input or output NAME, NAME ... { settings }; adds the names. */
-static gpuconv_status read_channels(gc_brutefir *b, char (*names)[GC_BRUTEFIR_NAME], int *count, gpuconv_error *error) {
+/* Returns whether a name is one of a list, which NULL ends. */
+static bool is_one_of(const char *name, const char *const *list) {
+    while (*list && strcmp(name, *list) != 0)
+        list++;
+    return *list != NULL;
+}
+
+/* Reads the integers of a list, up to the semicolon. *count: how many. */
+static gpuconv_status read_integers(gc_brutefir *b, const char *what, int64_t most, int64_t *number, int *count,
+                                    gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
-    for (bool more = true; more && !status;) {
+    for (*count = 0; !status;) {
         if (*count == GC_BRUTEFIR_MAX)
-            return gc_matrix_fail(b->matrix, error, "more than %d channels", GC_BRUTEFIR_MAX);
-        status = copy_name(b, names[(*count)++], GC_BRUTEFIR_NAME, error);
-        more = !status && gc_brutefir_is(b, ',');
-        if (more)
+            return gc_matrix_fail(b->matrix, error, "%s: more than %d channels", what, GC_BRUTEFIR_MAX);
+        status = gc_brutefir_integer(b, what, 0, most, &number[(*count)++], error);
+        if (!status && !gc_brutefir_is(b, ','))
+            return gc_brutefir_expect(b, ';', error);
+        if (!status)
             status = gc_brutefir_next(b, error);
     }
+    return status;
+}
+
+/* What a block of channels says of its device. */
+typedef struct device {
+    int64_t open, used[GC_BRUTEFIR_MAX], mapping[GC_BRUTEFIR_MAX];
+    int uses, mappings; /* numbers in the lists */
+} device;
+
+/* channels: OPEN[/CHANNEL, CHANNEL ...]; */
+static gpuconv_status read_device_channels(gc_brutefir *b, device *d, gpuconv_error *error) {
+    gpuconv_status status = gc_brutefir_integer(b, "channels", 1, GC_BRUTEFIR_MAX, &d->open, error);
+    for (d->uses = 0; d->uses < d->open && !status; d->uses++)
+        d->used[d->uses] = d->uses;
+    if (status || !gc_brutefir_is(b, '/'))
+        return status ? status : gc_brutefir_expect(b, ';', error);
+    status = gc_brutefir_next(b, error);
+    return status ? status : read_integers(b, "channels", d->open - 1, d->used, &d->uses, error);
+}
+
+/* mute: true, false ...; for the channels from `first` on. */
+static gpuconv_status read_mutes(gc_brutefir *b, gc_brutefir_side *s, int first, gpuconv_error *error) {
+    for (int i = first;; i++) {
+        const bool is = strcmp(b->word.text, "true") == 0;
+        if (i == s->count || (!is && strcmp(b->word.text, "false") != 0))
+            return gc_matrix_fail(b->matrix, error, "mute: '%.40s' is neither true nor false, or one too many",
+                                  b->word.text);
+        s->channel[i].muted = is;
+        gpuconv_status status = gc_brutefir_next(b, error);
+        if (status || !gc_brutefir_is(b, ','))
+            return status ? status : gc_brutefir_expect(b, ';', error);
+        status = gc_brutefir_next(b, error);
+        if (status)
+            return status;
+    }
+}
+
+/* Reads a setting of the channels from `first` on. */
+static gpuconv_status read_channel_setting(gc_brutefir *b, gc_brutefir_side *s, int first, device *d,
+                                           gpuconv_error *error) {
+    static const char *const skipped[] = {"device", "sample", "maxdelay", "individual_maxdelay",
+                                          "dither", "merge",  NULL};
+    char key[32] = "";
+    gpuconv_status status = copy_name(b, key, sizeof key, error);
     if (!status)
-        status = gc_brutefir_expect(b, '{', error);
-    while (!status && !b->word.end && !gc_brutefir_is(b, '}')) {
-        const bool delay = strcmp(b->word.text, "delay") == 0 || strcmp(b->word.text, "subdelay") == 0;
+        status = gc_brutefir_expect(b, ':', error);
+    if (status)
+        return status;
+    if (strcmp(key, "channels") == 0)
+        return read_device_channels(b, d, error);
+    if (strcmp(key, "mapping") == 0)
+        return read_integers(b, key, GC_BRUTEFIR_MAX - 1, d->mapping, &d->mappings, error);
+    if (strcmp(key, "mute") == 0)
+        return read_mutes(b, s, first, error);
+    if (strcmp(key, "delay") == 0 || strcmp(key, "subdelay") == 0)
+        return expect_zeros(b, "a delay of", error);
+    return is_one_of(key, skipped) ? skip_value(b, error)
+                                   : gc_matrix_fail(b->matrix, error, "unknown setting '%s' of channels", key);
+}
+
+/* Finds the channels of the device for the names from `first` on. */
+static gpuconv_status map_channels(gc_brutefir *b, gc_brutefir_side *s, int first, const device *d,
+                                   gpuconv_error *error) {
+    if (s->open + d->open > GC_MAX_CHANNELS)
+        return gc_matrix_fail(b->matrix, error, "more than %d channels of devices", GC_MAX_CHANNELS);
+    for (int i = first; i < s->count; i++) {
+        const int64_t use = d->mappings == 0 ? i - first : i - first < d->mappings ? d->mapping[i - first] : d->uses;
+        if (use >= d->uses)
+            return gc_matrix_fail(b->matrix, error, "'%s' has no channel of the device; see channels and mapping",
+                                  s->channel[i].name);
+        s->channel[i].device = s->open + (int)d->used[use];
+    }
+    s->open += (int)d->open;
+    return GPUCONV_OK;
+}
+
+/* Adds a name of a channel. */
+static gpuconv_status add_name(gc_brutefir *b, gc_brutefir_side *s, gpuconv_error *error) {
+    if (s->count == GC_BRUTEFIR_MAX)
+        return gc_matrix_fail(b->matrix, error, "more than %d channels", GC_BRUTEFIR_MAX);
+    gc_brutefir_channel *c = &s->channel[s->count];
+    gpuconv_status status = copy_name(b, c->name, sizeof c->name, error);
+    for (int i = 0; i < s->count && !status; i++)
+        if (strcmp(s->channel[i].name, c->name) == 0)
+            status = gc_matrix_fail(b->matrix, error, "'%s' is declared twice", c->name);
+    s->count++;
+    return status;
+}
+
+/* input or output NAME, NAME ... { settings }; adds the names. */
+static gpuconv_status read_channels(gc_brutefir *b, gc_brutefir_side *s, gpuconv_error *error) {
+    const int first = s->count;
+    gpuconv_status status = add_name(b, s, error);
+    while (!status && gc_brutefir_is(b, ',')) {
         status = gc_brutefir_next(b, error);
         if (!status)
-            status = gc_brutefir_expect(b, ':', error);
-        if (!status)
-            status = delay ? expect_zeros(b, "a delay of", error) : skip_value(b, error);
+            status = add_name(b, s, error);
     }
+    if (status)
+        return status;
+    device *d = gc_calloc(1, sizeof *d);
+    if (!d)
+        return gc_fail_memory(error, b->matrix->path);
+    for (d->open = d->uses = s->count - first; d->mappings < d->uses; d->mappings++)
+        d->used[d->mappings] = d->mappings;
+    d->mappings = 0;
+    status = gc_brutefir_expect(b, '{', error);
+    while (!status && !b->word.end && !gc_brutefir_is(b, '}'))
+        status = read_channel_setting(b, s, first, d, error);
+    if (!status)
+        status = map_channels(b, s, first, d, error);
+    free(d);
     return status ? status : gc_brutefir_expect(b, '}', error);
 }
 
@@ -89,7 +202,7 @@ static gpuconv_status read_coeff(gc_brutefir *b, gpuconv_error *error) {
         status = gc_brutefir_expect(b, '{', error);
     while (!status && !b->word.end && !gc_brutefir_is(b, '}')) {
         char key[32] = "";
-        double number;
+        double number = 0;
         status = copy_name(b, key, sizeof key, error);
         if (!status)
             status = gc_brutefir_expect(b, ':', error);
@@ -98,15 +211,26 @@ static gpuconv_status read_coeff(gc_brutefir *b, gpuconv_error *error) {
         if (strcmp(key, "filename") == 0 || strcmp(key, "format") == 0)
             status = *key == 'f' && key[1] == 'i' ? copy_name(b, c->file, sizeof c->file, error)
                                                   : copy_name(b, c->format, sizeof c->format, error);
-        else if (!(status = gc_brutefir_number(b, &number, error)) && strcmp(key, "attenuation") == 0)
+        else if (strcmp(key, "attenuation") == 0) {
+            status = gc_brutefir_number(b, &number, error);
             c->factor = pow(10, -fmax(-400, fmin(400, number)) / 20);
-        else if (!status && strcmp(key, "blocks") == 0)
-            c->blocks = (int64_t)number;
-        else if (!status && strcmp(key, "skip") == 0 && number != 0)
-            status = gc_matrix_fail(b->matrix, error, "skip: %g is not read; cut the beginning off the file", number);
+        } else if (strcmp(key, "blocks") == 0)
+            status = gc_brutefir_integer(b, key, -1, 1 << 24, &c->blocks, error);
+        else if (strcmp(key, "skip") == 0) {
+            status = gc_brutefir_number(b, &number, error);
+            if (!status && number != 0)
+                status =
+                    gc_matrix_fail(b->matrix, error, "skip: %g is not read; cut the beginning off the file", number);
+        } else if (strcmp(key, "shared_mem") == 0)
+            status = gc_brutefir_next(b, error);
+        else
+            status = gc_matrix_fail(b->matrix, error, "unknown setting '%s' of coefficients", key);
         if (!status)
             status = gc_brutefir_expect(b, ';', error);
     }
+    for (int i = 0; i < b->coeffs && !status; i++)
+        if (strcmp(b->coeff[i].name, c->name) == 0)
+            status = gc_matrix_fail(b->matrix, error, "'%s' is declared twice", c->name);
     b->coeffs++;
     return status ? status : gc_brutefir_expect(b, '}', error);
 }
@@ -118,25 +242,24 @@ typedef struct end {
 } end;
 
 /* Finds a channel by name, or by number from 0 on. Returns -1 if there is none. */
-static int find_name(const gc_brutefir_word *w, char (*names)[GC_BRUTEFIR_NAME], int count) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(names[i], w->text) == 0)
+static int find_name(const gc_brutefir_word *w, const gc_brutefir_side *s) {
+    for (int i = 0; i < s->count; i++)
+        if (strcmp(s->channel[i].name, w->text) == 0)
             return i;
-    char *rest;
-    const long number = strtol(w->text, &rest, 10);
-    return !w->quoted && *w->text && !*rest && number >= 0 && number < count ? (int)number : -1;
+    int64_t number;
+    return !w->quoted && gc_integer_parse(w->text, &number) && number >= 0 && number < s->count ? (int)number : -1;
 }
 
 /* Reads CHANNEL[/[ATTENUATION][/MULTIPLIER]], ... ; */
-static gpuconv_status read_ends(gc_brutefir *b, char (*names)[GC_BRUTEFIR_NAME], int known, end *ends, int *count,
+static gpuconv_status read_ends(gc_brutefir *b, const gc_brutefir_side *s, end *ends, int *count,
                                 gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     for (*count = 0; !status; (*count)++) {
-        const int channel = b->word.sign ? -1 : find_name(&b->word, names, known);
+        const int channel = b->word.sign ? -1 : find_name(&b->word, s);
         if (channel < 0 || *count == GC_BRUTEFIR_MAX)
             return gc_matrix_fail(b->matrix, error, "'%.40s' is no input or output that is declared above",
                                   b->word.text);
-        ends[*count] = (end){channel, 1};
+        ends[*count] = (end){s->channel[channel].device, s->channel[channel].muted ? 0 : 1};
         status = gc_brutefir_next(b, error);
         for (int part = 0; part < 2 && !status && gc_brutefir_is(b, '/'); part++) {
             double number = 0;
@@ -177,10 +300,10 @@ static gpuconv_status add_filter(gc_brutefir *b, const end *in, int inputs, cons
 static gpuconv_status read_filter_coeff(gc_brutefir *b, const gc_brutefir_coeff **coeff, gpuconv_error *error) {
     *coeff = NULL;
     if (b->word.quoted || strcmp(b->word.text, "-1") != 0) {
-        char *rest;
-        const long number = strtol(b->word.text, &rest, 10);
+        int64_t number = -1;
+        const bool by_number = !b->word.quoted && gc_integer_parse(b->word.text, &number);
         for (int i = 0; i < b->coeffs; i++)
-            if (b->word.quoted ? strcmp(b->coeff[i].name, b->word.text) == 0 : !*rest && number == i)
+            if (by_number ? number == i : b->word.quoted && strcmp(b->coeff[i].name, b->word.text) == 0)
                 *coeff = &b->coeff[i];
         if (b->word.sign || !*coeff)
             return gc_matrix_fail(b->matrix, error, "'%.40s' is no coefficient that is declared above", b->word.text);
@@ -211,9 +334,9 @@ static gpuconv_status read_filter(gc_brutefir *b, end *ends, gpuconv_error *erro
         if (status)
             return status;
         if (strcmp(key, "inputs") == 0 || strcmp(key, "from_inputs") == 0)
-            status = read_ends(b, b->input, b->inputs, in, &inputs, error);
+            status = read_ends(b, &b->input, in, &inputs, error);
         else if (strcmp(key, "outputs") == 0 || strcmp(key, "to_outputs") == 0)
-            status = read_ends(b, b->output, b->outputs, out, &outputs, error);
+            status = read_ends(b, &b->output, out, &outputs, error);
         else if (strcmp(key, "coeff") == 0) {
             status = read_filter_coeff(b, &coeff, error);
             has_coeff = true;
@@ -222,8 +345,10 @@ static gpuconv_status read_filter(gc_brutefir *b, end *ends, gpuconv_error *erro
         else if (strcmp(key, "from_filters") == 0 || strcmp(key, "to_filters") == 0)
             status = gc_matrix_fail(
                 b->matrix, error, "%s: filters behind filters are not read; convolve their coefficients into one", key);
-        else
+        else if (strcmp(key, "process") == 0 || strcmp(key, "crossfade") == 0)
             status = skip_value(b, error);
+        else
+            status = gc_matrix_fail(b->matrix, error, "unknown setting '%s' of a filter", key);
     }
     if (!status && (!inputs || !outputs || !has_coeff))
         status = gc_matrix_fail(b->matrix, error, "a filter needs inputs, outputs and coeff");
@@ -232,53 +357,93 @@ static gpuconv_status read_filter(gc_brutefir *b, end *ends, gpuconv_error *erro
     return status ? status : gc_brutefir_expect(b, '}', error);
 }
 
-/* Reads one block or setting. */
-static gpuconv_status read_item(gc_brutefir *b, end *ends, gpuconv_error *error) {
-    char key[32] = "";
-    double number = 0;
-    gpuconv_status status = copy_name(b, key, sizeof key, error);
+/* logic: "MODULE" { parameters }, ...; a module that only listens for commands is skipped. */
+static gpuconv_status read_logic(gc_brutefir *b, gpuconv_error *error) {
+    for (;;) {
+        if (strcmp(b->word.text, "cli") != 0)
+            return gc_matrix_fail(b->matrix, error, "the module '%.40s' of logic changes coefficients and is not read",
+                                  b->word.text);
+        gpuconv_status status = gc_brutefir_next(b, error);
+        for (int depth = 0; !status && !b->word.end && (depth > 0 || gc_brutefir_is(b, '{'));) {
+            depth += gc_brutefir_is(b, '{') ? 1 : gc_brutefir_is(b, '}') ? -1 : 0;
+            if (strcmp(b->word.text, "script") == 0 && !b->word.quoted)
+                return gc_matrix_fail(b->matrix, error, "a script of the module 'cli' is not run");
+            status = gc_brutefir_next(b, error);
+        }
+        if (status || !gc_brutefir_is(b, ','))
+            return status ? status : gc_brutefir_expect(b, ';', error);
+        status = gc_brutefir_next(b, error);
+        if (status)
+            return status;
+    }
+}
+
+/* Reads a setting of the program. */
+static gpuconv_status read_setting(gc_brutefir *b, const char *key, gpuconv_error *error) {
+    static const char *const skipped[] = {
+        "allow_poll_mode", "benchmark",   "config_file",           "convolver_config", "debug",
+        "float_bits",      "lock_memory", "max_dither_table_size", "modules_path",     "monitor_rate",
+        "n_processors",    "powersave",   "overflow_warnings",     "safety_limit",     "sdf_length",
+        "show_progress",   NULL};
+    gpuconv_status status = gc_brutefir_expect(b, ':', error);
     if (status)
         return status;
-    if (strcmp(key, "input") == 0 || strcmp(key, "output") == 0)
-        status = *key == 'i' ? read_channels(b, b->input, &b->inputs, error)
-                             : read_channels(b, b->output, &b->outputs, error);
-    else if (strcmp(key, "coeff") == 0)
-        status = read_coeff(b, error);
-    else if (strcmp(key, "filter") == 0)
-        status = read_filter(b, ends, error);
-    else {
-        status = gc_brutefir_expect(b, ':', error);
-        if (!status && (strcmp(key, "sampling_rate") == 0 || strcmp(key, "filter_length") == 0)) {
-            status = gc_brutefir_number(b, &number, error);
-            const bool rate = *key == 's';
-            if (!status && rate && !gc_is_rate(number))
-                status = gc_matrix_fail(b->matrix, error, "a sampling rate of %g Hz", number);
-            if (!status && rate)
-                b->rate = number;
-            else if (!status && number >= 1 && number <= 1 << 24)
-                b->block = (int64_t)number;
+    if (strcmp(key, "logic") == 0)
+        return read_logic(b, error);
+    if (is_one_of(key, skipped))
+        return skip_value(b, error);
+    if (strcmp(key, "sampling_rate") == 0) {
+        status = gc_brutefir_number(b, &b->rate, error);
+        if (!status && !gc_is_rate(b->rate))
+            status = gc_matrix_fail(b->matrix, error, "a sampling rate of %g Hz", b->rate);
+    } else if (strcmp(key, "filter_length") == 0) {
+        status = gc_brutefir_integer(b, key, 1, 1 << 30, &b->block, error);
+        b->blocks = 1;
+        if (!status && gc_brutefir_is(b, ',')) {
+            status = gc_brutefir_next(b, error);
+            if (!status)
+                status = gc_brutefir_integer(b, key, 1, 1 << 20, &b->blocks, error);
         }
-        return status ? status : skip_value(b, error);
+    } else {
+        return gc_matrix_fail(b->matrix, error, "unknown setting '%s'", key);
     }
     return status ? status : gc_brutefir_expect(b, ';', error);
 }
 
-gpuconv_status gc_matrix_read_brutefir(gc_matrix *m, FILE *file, gpuconv_error *error) {
+/* Reads one block or setting. */
+static gpuconv_status read_item(gc_brutefir *b, end *ends, gpuconv_error *error) {
+    char key[32] = "";
+    gpuconv_status status = copy_name(b, key, sizeof key, error);
+    if (status)
+        return status;
+    if (strcmp(key, "input") == 0)
+        status = read_channels(b, &b->input, error);
+    else if (strcmp(key, "output") == 0)
+        status = read_channels(b, &b->output, error);
+    else if (strcmp(key, "coeff") == 0)
+        status = read_coeff(b, error);
+    else if (strcmp(key, "filter") == 0)
+        status = read_filter(b, ends, error);
+    else
+        return read_setting(b, key, error);
+    return status ? status : gc_brutefir_expect(b, ';', error);
+}
+
+gpuconv_status gc_matrix_read_brutefir(gc_matrix *m, gc_lines *lines, gpuconv_error *error) {
     gc_brutefir *b = gc_calloc(1, sizeof *b);
     end *ends = gc_calloc(2 * (GC_BRUTEFIR_MAX + 1), sizeof *ends);
     gpuconv_status status = GPUCONV_OK;
     if (b) {
-        b->input = gc_calloc(GC_BRUTEFIR_MAX + 1, sizeof *b->input);
-        b->output = gc_calloc(GC_BRUTEFIR_MAX + 1, sizeof *b->output);
+        b->input.channel = gc_calloc(GC_BRUTEFIR_MAX + 1, sizeof *b->input.channel);
+        b->output.channel = gc_calloc(GC_BRUTEFIR_MAX + 1, sizeof *b->output.channel);
         b->coeff = gc_calloc(GC_BRUTEFIR_MAX + 1, sizeof *b->coeff);
     }
-    if (!b || !ends || !b->input || !b->output || !b->coeff)
+    if (!b || !ends || !b->input.channel || !b->output.channel || !b->coeff)
         status = gc_fail_memory(error, m->path);
     if (!status) {
         b->matrix = m;
-        b->file = file;
+        b->lines = lines;
         b->rate = m->rate_without_files;
-        m->line = 1;
         status = gc_brutefir_next(b, error);
     }
     for (int loaded = 0; !status && !b->word.end;) {
@@ -290,12 +455,13 @@ gpuconv_status gc_matrix_read_brutefir(gc_matrix *m, FILE *file, gpuconv_error *
             m->line = line;
     }
     if (!status) {
-        m->inputs = b->inputs;
-        m->outputs = b->outputs;
+        m->inputs = b->input.open;
+        m->outputs = b->output.open;
+        m->max_frames = b->block * b->blocks;
     }
     if (b) {
-        free(b->input);
-        free(b->output);
+        free(b->input.channel);
+        free(b->output.channel);
         free(b->coeff);
     }
     free(b);

@@ -23,16 +23,29 @@ typedef struct gc_brutefir_coeff {
     int line;
 } gc_brutefir_coeff;
 
+/* A channel that input or output names. */
+typedef struct gc_brutefir_channel {
+    char name[GC_BRUTEFIR_NAME];
+    int device; /* number of the channel of all devices, from 0 */
+    bool muted;
+} gc_brutefir_channel;
+
+/* The inputs or the outputs. */
+typedef struct gc_brutefir_side {
+    gc_brutefir_channel *channel;
+    int count, open; /* names, and channels of the devices */
+} gc_brutefir_side;
+
 typedef struct gc_brutefir {
     gc_matrix *matrix;
-    FILE *file;
+    gc_lines *lines;
+    const char *at;        /* what comes next of the current line; NULL: the first line was not read yet */
     gc_brutefir_word word; /* the current one */
-    char (*input)[GC_BRUTEFIR_NAME], (*output)[GC_BRUTEFIR_NAME];
-    int inputs, outputs;
+    gc_brutefir_side input, output;
     gc_brutefir_coeff *coeff;
     int coeffs;
     double rate;
-    int64_t block; /* frames of filter_length; 0: not given */
+    int64_t block, blocks; /* of filter_length: frames and their number; 0: not given */
 } gc_brutefir;
 
 /* Reads the next word into b->word. Returns FILE, FORMAT. */
@@ -48,6 +61,10 @@ gpuconv_status gc_brutefir_expect(gc_brutefir *b, char sign, gpuconv_error *erro
 
 /* Reads a number and the word behind it. */
 gpuconv_status gc_brutefir_number(gc_brutefir *b, double *value, gpuconv_error *error);
+
+/* Reads an integer in a range and the word behind it. `what` names it in messages. */
+gpuconv_status gc_brutefir_integer(gc_brutefir *b, const char *what, int64_t least, int64_t most, int64_t *value,
+                                   gpuconv_error *error);
 
 /* Reads the response of a coefficient into the matrix. Returns the errors of reading. */
 gpuconv_status gc_brutefir_load(gc_brutefir *b, gc_brutefir_coeff *coeff, gpuconv_error *error);

@@ -2,15 +2,17 @@
 #include "directions.h"
 
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/lines.h"
-#include "libgpuconv/core/number.h"
+#include "libgpuconv/core/table.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_LINE = 512, MAX_TEXT = 1 << 20 }; /* bytes */
+enum { MAX_LINE = 512, MAX_TEXT = 1 << 20 /* bytes */, MAX_WORDS = MAX_LINE / 2 };
+
+static const gc_table_form words_form = {.kind = GC_TABLE_WORDS, .most = MAX_WORDS, .comments = true},
+                           direction_form = {.kind = GC_TABLE_WORDS, .most = 3};
 
 typedef struct layout {
     const char *name, *directions;
@@ -30,18 +32,17 @@ bool gc_direction_parse(const char *text, double at[3]) {
     const double pi = 3.14159265358979323846;
     double value[3] = {0, 0, 1};
     int count = 0;
-    for (const char *from = text; from; count++) {
-        char word[32];
-        const char *comma = strchr(from, ',');
-        const size_t length = comma ? (size_t)(comma - from) : strlen(from);
-        if (count == 3 || length >= sizeof word)
+    char copy[96], *field[3];
+    const char *wrong;
+    const char separator = strchr(text, ';') ? ';' : ',';
+    gc_table one = {.separator = separator, .field = field};
+    if (strlen(text) >= sizeof copy)
+        return false;
+    (void)snprintf(copy, sizeof copy, "%s", text);
+    one.fields = gc_table_split(&direction_form, separator, copy, field, &wrong);
+    for (; count < one.fields; count++)
+        if (!gc_table_number(&one, count, &value[count]))
             return false;
-        memcpy(word, from, length);
-        word[length] = '\0';
-        if (!gc_number_parse(word, &value[count]))
-            return false;
-        from = comma ? comma + 1 : NULL;
-    }
     if (count < 2 || !(fabs(value[0]) <= 360 && fabs(value[1]) <= 90 && value[2] >= 0.01 && value[2] <= 1000))
         return false;
     const double azimuth = value[0] * pi / 180, elevation = value[1] * pi / 180;
@@ -51,14 +52,12 @@ bool gc_direction_parse(const char *text, double at[3]) {
     return true;
 }
 
-/* Parses the words of a line. Returns false at the first that is no direction; *wrong gets it. */
-static bool parse_line(char *line, gc_directions *d, const char **wrong) {
-    char *rest = NULL;
-    for (char *word = strtok_r(line, " \t\r\n", &rest); word && *word != '#'; word = strtok_r(NULL, " \t\r\n", &rest)) {
-        *wrong = word;
-        if (d->count == GC_MAX_CHANNELS || !gc_direction_parse(word, d->at[d->count]))
+/* Adds directions. Returns false at the first word that is none; *wrong gets it. */
+static bool take_words(char *const *word, int words, gc_directions *d, const char **wrong) {
+    for (int i = 0; i < words; i++, d->count++) {
+        *wrong = word[i];
+        if (d->count == GC_MAX_CHANNELS || !gc_direction_parse(word[i], d->at[d->count]))
             return false;
-        d->count++;
     }
     return true;
 }
@@ -66,7 +65,7 @@ static bool parse_line(char *line, gc_directions *d, const char **wrong) {
 /* Reads a text file. Returns ARGUMENT, FILE, FORMAT, MEMORY, CANCELLED. */
 static gpuconv_status read_file(const char *path, gc_directions *d, gpuconv_error *error) {
     gc_lines lines;
-    char *line;
+    gc_table table = {0};
     const char *wrong = "";
     gpuconv_status status = gc_lines_open_regular(&lines, path, MAX_LINE, MAX_TEXT, error);
     if (status && access(path, F_OK) != 0)
@@ -74,13 +73,18 @@ static gpuconv_status read_file(const char *path, gc_directions *d, gpuconv_erro
                          "'%s' is neither a layout nor a file; layouts are mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4 and "
                          "ambisonic",
                          path);
-    while (!status && !(status = gc_lines_next(&lines, &line, error)) && line)
-        if (!parse_line(line, d, &wrong))
+    if (!status)
+        status = gc_table_open(&table, &words_form, &lines, error);
+    for (bool more = true; more && !status;) {
+        status = gc_table_next(&table, &more, error);
+        if (!status && more && !take_words(table.field, table.fields, d, &wrong))
             status =
-                gc_fail(error, GPUCONV_ERROR_FORMAT,
-                        "%s, line %lld: '%.32s' is not AZIMUTH,ELEVATION[,DISTANCE] in degrees and metres, or one of "
-                        "more than %d",
-                        path, (long long)lines.number, wrong, GC_MAX_CHANNELS);
+                gc_table_fail(&table, error,
+                              "'%.32s' is not AZIMUTH,ELEVATION[,DISTANCE] in degrees and metres (with decimal commas "
+                              "30,5;15), or one of more than %d",
+                              wrong, GC_MAX_CHANNELS);
+    }
+    gc_table_close(&table);
     gc_lines_close(&lines);
     if (!status && d->count == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no direction", path);
@@ -91,10 +95,10 @@ gpuconv_status gc_directions_of_layout(const char *name, gc_directions *d, gpuco
     d->count = 0;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
         if (strcmp(name, layouts[i].name) == 0) {
-            char text[128];
+            char text[128], *word[MAX_WORDS];
             const char *wrong;
             (void)snprintf(text, sizeof text, "%s", layouts[i].directions);
-            (void)parse_line(text, d, &wrong);
+            (void)take_words(word, gc_table_split(&words_form, ' ', text, word, &wrong), d, &wrong);
             return GPUCONV_OK;
         }
     return read_file(name, d, error);

@@ -11,13 +11,11 @@
 #include "libgpuconv/dsp/finite.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     MAX_LINE = 1 << 16, /* bytes */
@@ -78,19 +76,20 @@ static gpuconv_status place_entry(gc_matrix *m, const gc_matrix_entry *e, placem
             "a delay of %lld frames lies behind the %lld frames of /convolver/new; declare more frames or "
             "remove the line",
             (long long)p->at, (long long)m->max_frames);
-    gpuconv_status status = e->file >= 0 ? place_file(m, e, p, error) : GPUCONV_OK;
+    gpuconv_status status = GPUCONV_OK;
+    const gpuconv_ir *hilbert;
+    if (e->file >= 0) {
+        status = place_file(m, e, p, error);
+    } else if (e->length > 0) {
+        status = gc_matrix_make_hilbert(m, (int64_t)e->length, &hilbert, error);
+        p->frames = (int64_t)e->length;
+        p->taps = status ? NULL : gc_ir_plane(hilbert, 0);
+    }
     if (!status && m->max_frames && p->frames > m->max_frames - p->at) {
         p->cut = p->frames - (m->max_frames - p->at);
         p->frames -= p->cut;
     }
     return status;
-}
-
-static int compare_routes(const void *a, const void *b) {
-    const gc_matrix_entry *x = a, *y = b;
-    return x->output != y->output ? x->output - y->output
-           : x->input != y->input ? x->input - y->input
-                                  : x->line - y->line;
 }
 
 /* The routes of a matrix while their taps are summed. */
@@ -183,7 +182,7 @@ static gpuconv_status place_entries(gc_matrix *m, placement *place, int64_t *fir
 static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error) {
     if (m->entries == 0)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no route", m->path);
-    qsort(m->entry, (size_t)m->entries, sizeof *m->entry, compare_routes);
+    qsort(m->entry, (size_t)m->entries, sizeof *m->entry, gc_matrix_compare);
     placement *place = gc_calloc(m->entries, sizeof *place);
     int64_t *first = gc_calloc(m->entries + 1, sizeof *first), cut = 0;
     summing s = {.matrix = m, .place = place, .first = first};
@@ -198,7 +197,7 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
         return status;
     }
     char converted[64] = "", left_out[96] = "";
-    if (m->parts)
+    if (m->resampled)
         gc_format(converted, sizeof converted, ", files of other rates resampled to %g Hz", m->rate);
     if (cut)
         (void)snprintf(left_out, sizeof left_out, ", up to %lld frames beyond the %lld declared left out",
@@ -209,45 +208,28 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
 
 /* Returns whether a configuration is one of BruteFIR: its first word is not a command of jconvolver, which begins with
  * a slash. */
-static bool is_brutefir(FILE *f) {
+static bool is_brutefir(const char *text, int64_t length) {
     bool comment = false;
-    int c;
-    for (int count = 0; count < 1 << 16 && (c = getc(f)) != EOF; count++) {
-        comment = c == '#' || (comment && c != '\n');
-        if (!comment && !strchr(" \t\r\n\xEF\xBB\xBF", c))
-            return isalpha(c) || c == '"';
+    for (int64_t i = 0; i < length; i++) {
+        comment = text[i] == '#' || (comment && !strchr("\r\n", text[i]));
+        if (!comment && !strchr(" \t\r\n", text[i]))
+            return isalpha((unsigned char)text[i]) || text[i] == '"';
     }
     return false;
-}
-
-/* Opens a configuration of BruteFIR. Returns NULL if the file is none; reading of the descriptor continues at its
- * beginning. */
-static FILE *open_brutefir(int fd) {
-    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    FILE *f = copy < 0 ? NULL : fdopen(copy, "r");
-    if (f && is_brutefir(f)) {
-        rewind(f);
-        return f;
-    }
-    if (f)
-        (void)fclose(f); /* read only: nothing can be lost */
-    else if (copy >= 0)
-        close(copy);
-    (void)lseek(fd, 0, SEEK_SET);
-    return NULL;
 }
 
 /* Reads the entries of the file in any of its three formats. */
 static gpuconv_status read_entries(gc_matrix *m, gpuconv_error *error) {
     gc_lines lines;
-    const char *dot = strrchr(m->path, '.');
+    const char *dot = strrchr(m->path, '.'), *text = NULL;
     const bool conf = dot && gc_same_word(dot, ".conf");
+    int64_t length = 0;
     gpuconv_status status = gc_lines_open_regular(&lines, m->path, MAX_LINE, MAX_TEXT, error);
-    FILE *brutefir = !status && conf ? open_brutefir(lines.fd) : NULL;
+    if (!status && conf)
+        status = gc_lines_peek(&lines, MAX_LINE, &text, &length, error);
     if (!status)
-        status = brutefir ? gc_matrix_read_brutefir(m, brutefir, error) : gc_matrix_read_text(m, &lines, conf, error);
-    if (brutefir)
-        (void)fclose(brutefir);
+        status = is_brutefir(text, length) ? gc_matrix_read_brutefir(m, &lines, error)
+                                           : gc_matrix_read_text(m, &lines, conf, error);
     gc_lines_close(&lines);
     return status;
 }
@@ -257,8 +239,10 @@ static gpuconv_status read_entries(gc_matrix *m, gpuconv_error *error) {
 static gpuconv_status read_matrix(const char *path, double rate, gc_matrix **matrix, gpuconv_error *error) {
     gc_matrix *m = *matrix = gc_calloc(1, sizeof *m);
     const char *slash = strrchr(path, '/');
-    if (m)
-        m->folder = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
+    if (m) {
+        m->home = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
+        m->folder = m->home ? strdup(m->home) : NULL;
+    }
     gpuconv_status status = m && m->folder ? GPUCONV_OK : gc_fail_memory(error, path);
     if (!status) {
         m->path = path;
@@ -272,8 +256,10 @@ static void free_matrix(gc_matrix *m) {
     if (!m)
         return;
     gc_matrix_free_files(m);
+    free(m->home);
     free(m->folder);
     free(m->entry);
+    free(m->copy);
     free(m);
 }
 

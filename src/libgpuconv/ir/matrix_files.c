@@ -10,9 +10,12 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { MAX_HILBERT = 1 << 24 };
 
 char *gc_matrix_join_path(const char *folder, const char *name, const char *suffix) {
     size_t size = strlen(folder) + strlen(name) + strlen(suffix) + 1;
@@ -116,28 +119,41 @@ gpuconv_status gc_matrix_load_files(gc_matrix *m, gpuconv_error *error) {
     return status;
 }
 
-/* Cutting comes first, because resampling mixes a frame with its neighbours. The search begins with the newest part,
- * which neighbouring entries share. */
-gpuconv_status gc_matrix_convert_part(gc_matrix *m, int file, int64_t from, int64_t frames, const gpuconv_ir **part,
-                                      gpuconv_error *error) {
+/* Returns a part; NULL: it was not made yet. The search begins with the newest part, which neighbouring entries share.
+ */
+static const gpuconv_ir *find_part(const gc_matrix *m, int file, int64_t from, int64_t frames) {
     for (int64_t i = m->parts - 1; i >= 0; i--) {
         const gc_matrix_part *p = &m->part[i];
-        if (p->file == file && p->from == from && p->frames == frames) {
-            *part = p->ir;
-            return GPUCONV_OK;
-        }
+        if (p->file == file && p->from == from && p->frames == frames)
+            return p->ir;
     }
+    return NULL;
+}
+
+/* Adds a part, which belongs to the matrix then, also after a failure. Returns MEMORY. */
+static gpuconv_status add_part(gc_matrix *m, const gc_matrix_part *part, gpuconv_error *error) {
     if (m->parts == m->part_capacity) {
         const int64_t capacity = m->part_capacity ? 2 * m->part_capacity : 16;
         gc_matrix_part *larger = gc_calloc(capacity, sizeof *larger);
-        if (!larger)
+        if (!larger) {
+            gpuconv_ir_free(part->ir);
             return gc_fail_memory(error, m->path);
+        }
         if (m->parts)
             memcpy(larger, m->part, (size_t)m->parts * sizeof *larger);
         free(m->part);
         m->part = larger;
         m->part_capacity = capacity;
     }
+    m->part[m->parts++] = *part;
+    return GPUCONV_OK;
+}
+
+/* Cutting comes first, because resampling mixes a frame with its neighbours. */
+gpuconv_status gc_matrix_convert_part(gc_matrix *m, int file, int64_t from, int64_t frames, const gpuconv_ir **part,
+                                      gpuconv_error *error) {
+    if ((*part = find_part(m, file, from, frames)))
+        return GPUCONV_OK;
     gpuconv_error inner = {0};
     gpuconv_ir *cut, *converted = NULL;
     gpuconv_status status = gpuconv_ir_cut(m->file[file].ir, from, frames, &cut, &inner);
@@ -146,9 +162,32 @@ gpuconv_status gc_matrix_convert_part(gc_matrix *m, int file, int64_t from, int6
     gpuconv_ir_free(cut);
     if (status)
         return gc_fail(error, status, "%s, line %d: %s", m->path, m->line, inner.message);
-    m->part[m->parts++] = (gc_matrix_part){file, from, frames, converted};
     *part = converted;
-    return GPUCONV_OK;
+    m->resampled = true;
+    return add_part(m, &(gc_matrix_part){file, from, frames, converted}, error);
+}
+
+/* The taps are -2 / (pi i) for odd i from the middle on, times a raised cosine. */
+gpuconv_status gc_matrix_make_hilbert(gc_matrix *m, int64_t frames, const gpuconv_ir **part, gpuconv_error *error) {
+    static const double pi = 3.14159265358979323846;
+    if ((*part = find_part(m, -1, 0, frames)))
+        return GPUCONV_OK;
+    if ((m->hilbert_frames += frames) > MAX_HILBERT)
+        return gc_matrix_fail(m, error, "Hilbert transforms of more than %d frames in all", MAX_HILBERT);
+    float *taps = gc_calloc(frames, sizeof *taps);
+    const int64_t half = frames / 2;
+    for (int64_t i = 1; taps && i < half; i += 2) {
+        const double tap = 2 / (pi * (double)i) * (0.43 + 0.57 * cos((double)i * pi / (double)half));
+        taps[half + i] = (float)-tap;
+        taps[half - i] = (float)tap;
+    }
+    const float *const planes[] = {taps};
+    gpuconv_ir *made = NULL;
+    gpuconv_status status =
+        taps ? gpuconv_ir_new(planes, 1, frames, m->rate, &made, error) : gc_fail_memory(error, m->path);
+    free(taps);
+    *part = made;
+    return status ? status : add_part(m, &(gc_matrix_part){-1, 0, frames, made}, error);
 }
 
 void gc_matrix_free_files(gc_matrix *m) {

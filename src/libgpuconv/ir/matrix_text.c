@@ -16,31 +16,6 @@
 
 enum { MAX_WORDS = 12 };
 
-/* Splits a line into words in place; "..." is one word, # begins a comment. Returns their number; -1: too many words,
- * or a quotation mark without its pair. */
-static int split_words(char *line, char **word) {
-    int count = 0;
-    for (char *at = line;;) {
-        at += strspn(at, " \t\r\n");
-        if (!*at || *at == '#')
-            return count;
-        if (count == MAX_WORDS)
-            return -1;
-        if (*at == '"') {
-            word[count++] = ++at;
-            at = strchr(at, '"');
-            if (!at)
-                return -1;
-        } else {
-            word[count++] = at;
-            at += strcspn(at, " \t\r\n");
-            if (!*at)
-                return count;
-        }
-        *at++ = '\0';
-    }
-}
-
 /* Parses a channel number 1..1024 and stores it from 0 on. */
 static bool parse_channel(const char *word, int *channel) {
     double value;
@@ -50,27 +25,39 @@ static bool parse_channel(const char *word, int *channel) {
     return true;
 }
 
-/* Parses a time from 0 to 1e12, in seconds or frames. */
-static bool parse_time(const char *word, double *value) {
-    return gc_number_parse(word, value) && *value >= 0 && *value <= 1e12;
+/* Returns whether a time, in seconds or frames, is in its range. */
+static bool is_time(double time) {
+    return time >= 0 && time <= 1e12;
 }
 
-/* Reads a line of the own format: INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]] */
-static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+/* Parses a time in frames. */
+static bool parse_time(const char *word, double *value) {
+    return gc_number_parse(word, value) && is_time(*value);
+}
+
+/* Returns whether a row has a field that is not empty. */
+static bool has(const gc_table *t, int field) {
+    return field < t->fields && *t->field[field];
+}
+
+/* Reads a line of the own format: INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]]; an empty field at the
+ * end or in the middle has its default. */
+static gpuconv_status read_own_line(gc_matrix *m, gc_table *t, gpuconv_error *error) {
     gc_matrix_entry e = {.file = -1, .factor = 1, .in_seconds = true};
     double gain = 0;
-    if (words < 3 || words > 8)
+    char **word = t->field;
+    if (!has(t, 0) || !has(t, 1) || !has(t, 2) || t->fields > 8)
         return gc_matrix_fail(m, error, "a line is INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]]");
     if (!parse_channel(word[0], &e.input) || !parse_channel(word[1], &e.output))
         return gc_matrix_fail(m, error, "inputs and outputs are numbers from 1 to %d", GC_MAX_CHANNELS);
-    if (words > 3 && !parse_channel(word[3], &e.channel))
+    if (has(t, 3) && !parse_channel(word[3], &e.channel))
         return gc_matrix_fail(m, error, "'%s' is not a channel; channels are numbered from 1", word[3]);
-    if (words > 4 && !(gc_number_parse(word[4], &gain) && gc_is_gain(gain)))
+    if (has(t, 4) && !(gc_table_number(t, 4, &gain) && gc_is_gain(gain)))
         return gc_matrix_fail(m, error, "'%s' is not a gain of -%d to %d dB", word[4], GC_MAX_DECIBELS,
                               GC_MAX_DECIBELS);
     double *const times[] = {&e.delay, &e.offset, &e.length};
-    for (int i = 5; i < words; i++)
-        if (!parse_time(word[i], times[i - 5]))
+    for (int i = 5; i < t->fields; i++)
+        if (has(t, i) && !(gc_table_number(t, i, times[i - 5]) && is_time(*times[i - 5])))
             return gc_matrix_fail(m, error, "'%s' is not a time in seconds", word[i]);
     e.factor = gc_level_factor(gain);
     gc_matrix_grow(m, e.input, e.output);
@@ -81,30 +68,20 @@ static gpuconv_status read_own_line(gc_matrix *m, char **word, int words, gpucon
 
 /* Reads a line of gains to an output, such as a row of an ambisonic decoder: row OUTPUT FACTOR FACTOR... with a factor
  * for each input. */
-static gpuconv_status read_row(gc_matrix *m, char *line, gpuconv_error *error) {
-    char *rest = NULL, *word;
+static gpuconv_status read_row(gc_matrix *m, gc_table *t, gpuconv_error *error) {
     gc_matrix_entry e = {.file = -1};
-    (void)strtok_r(line, " \t\r\n", &rest); /* "row" */
-    word = strtok_r(NULL, " \t\r\n", &rest);
-    if (!word || !parse_channel(word, &e.output))
+    if (!has(t, 1) || !parse_channel(t->field[1], &e.output))
         return gc_matrix_fail(m, error, "a row of gains is: row OUTPUT FACTOR FACTOR..., with a factor for each input");
-    while ((word = strtok_r(NULL, " \t\r\n", &rest)) != NULL && *word != '#') {
-        if (e.input == GC_MAX_CHANNELS || !gc_number_parse(word, &e.factor) || !(fabs(e.factor) <= 1e10))
-            return gc_matrix_fail(m, error, "'%.40s' is not a factor of -1e10 to 1e10, or one of more than %d", word,
-                                  GC_MAX_CHANNELS);
+    for (int i = 2; i < t->fields; i++, e.input++) {
+        if (e.input == GC_MAX_CHANNELS || !gc_table_number(t, i, &e.factor) || !(fabs(e.factor) <= 1e10))
+            return gc_matrix_fail(m, error, "'%.40s' is not a factor of -1e10 to 1e10, or one of more than %d",
+                                  t->field[i], GC_MAX_CHANNELS);
         gc_matrix_grow(m, e.input, e.output);
         gpuconv_status status = e.factor != 0 ? gc_matrix_add(m, &e, error) : GPUCONV_OK;
         if (status)
             return status;
-        e.input++;
     }
     return e.input ? GPUCONV_OK : gc_matrix_fail(m, error, "a row without factors");
-}
-
-/* Returns whether a line of the own format is a row of gains. */
-static bool is_row(const char *line) {
-    line += strspn(line, " \t");
-    return strncmp(line, "row", 3) == 0 && line[3] && strchr(" \t", line[3]);
 }
 
 /* ---- jconvolver -------------------------------------------------------------------------------------------------- */
@@ -162,27 +139,34 @@ static gpuconv_status conf_dirac(gc_matrix *m, char **word, int words, gpuconv_e
     return status ? status : gc_matrix_add(m, &e, error);
 }
 
+/* /impulse/hilbert INPUT OUTPUT GAIN DELAY LENGTH; the delay is that of the middle. */
+static gpuconv_status conf_hilbert(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+    gc_matrix_entry e = {.file = -1};
+    if (words != 5 || !gc_number_parse(word[2], &e.factor) || !parse_time(word[3], &e.delay) ||
+        !parse_time(word[4], &e.length) || !(e.length >= 64 && e.length <= 65536))
+        return gc_matrix_fail(m, error,
+                              "/impulse/hilbert needs input, output, gain, delay and a length of 64 to 65536 frames");
+    e.delay -= floor(e.length / 2);
+    if (e.delay < 0)
+        return gc_matrix_fail(m, error, "the delay of /impulse/hilbert is at least half its length of %g", e.length);
+    gpuconv_status status = parse_route(m, word, &e, error);
+    return status ? status : gc_matrix_add(m, &e, error);
+}
+
 /* /impulse/copy INPUT OUTPUT FROM-INPUT FROM-OUTPUT */
 static gpuconv_status conf_copy(gc_matrix *m, char **word, int words, gpuconv_error *error) {
-    gc_matrix_entry to, from;
+    gc_matrix_entry to = {0}, from = {0};
     if (words != 4)
         return gc_matrix_fail(m, error,
                               "/impulse/copy needs input and output, and input and output of the route to copy");
     gpuconv_status status = parse_route(m, word, &to, error);
     if (!status)
         status = parse_route(m, word + 2, &from, error);
-    bool found = false;
-    for (int64_t i = 0, n = m->entries; i < n && !status; i++)
-        if (m->entry[i].input == from.input && m->entry[i].output == from.output) {
-            gc_matrix_entry copy = m->entry[i];
-            copy.input = to.input;
-            copy.output = to.output;
-            found = true;
-            status = gc_matrix_add(m, &copy, error);
-        }
-    if (!status && !found)
-        status = gc_matrix_fail(m, error, "there is no route from %s to %s to copy", word[2], word[3]);
-    return status;
+    if (!status && to.input == from.input && to.output == from.output)
+        return gc_matrix_fail(m, error, "a route is not copied to itself");
+    return status
+               ? status
+               : gc_matrix_add_copy(m, &(gc_matrix_copy){to.input, to.output, from.input, from.output, m->line}, error);
 }
 
 /* /impulse/packedmatrix INPUTS GAIN DELAY OFFSET LENGTH FILE, of mcfx: channel o of the file holds the responses from
@@ -223,16 +207,14 @@ static gpuconv_status conf_packed(gc_matrix *m, char **word, int words, gpuconv_
     return status;
 }
 
-/* /cd [FOLDER]; without one, as mcfx writes it, the folder stays. */
+/* /cd [FOLDER], from the folder of the configuration; without one, as mcfx writes it, the folder stays. */
 static gpuconv_status conf_folder(gc_matrix *m, char **word, int words, gpuconv_error *error) {
     if (words == 0)
         return GPUCONV_OK;
-    if (words != 1)
-        return gc_matrix_fail(m, error, "/cd needs one folder, in quotation marks if it contains blanks");
-    if ((*word[0] == '/' ? 0 : strlen(m->folder)) + strlen(word[0]) + 2 > GC_MATRIX_MAX_FOLDER)
+    if ((*word[0] == '/' ? 0 : strlen(m->home)) + strlen(word[0]) + 2 > GC_MATRIX_MAX_FOLDER)
         return gc_matrix_fail(m, error, "/cd makes the folder's path longer than %d bytes; use an absolute path",
                               GC_MATRIX_MAX_FOLDER - 1);
-    char *folder = gc_matrix_join_path(m->folder, word[0], "/");
+    char *folder = gc_matrix_join_path(m->home, word[0], "/");
     if (!folder)
         return gc_fail_memory(error, m->path);
     free(m->folder);
@@ -240,46 +222,56 @@ static gpuconv_status conf_folder(gc_matrix *m, char **word, int words, gpuconv_
     return GPUCONV_OK;
 }
 
-/* Reads a line of a jconvolver configuration. */
-static gpuconv_status read_jconvolver_line(gc_matrix *m, char **word, int words, gpuconv_error *error) {
+/* Reads a line of a jconvolver configuration: a command and the rest of the line. */
+static gpuconv_status read_jconvolver_line(gc_matrix *m, char **line, int fields, gpuconv_error *error) {
     static const struct {
         const char *name;
+        int last; /* the word, from 1, that is a name of a file or a folder; with mcfx it may have blanks */
         gpuconv_status (*read)(gc_matrix *m, char **word, int words, gpuconv_error *error);
-    } known[] = {{"/convolver/new", conf_new}, {"/impulse/read", conf_read},           {"/impulse/dirac", conf_dirac},
-                 {"/impulse/copy", conf_copy}, {"/impulse/packedmatrix", conf_packed}, {"/cd", conf_folder}};
+    } known[] = {{"/convolver/new", 0, conf_new},
+                 {"/impulse/read", 8, conf_read},
+                 {"/impulse/dirac", 0, conf_dirac},
+                 {"/impulse/hilbert", 0, conf_hilbert},
+                 {"/impulse/copy", 0, conf_copy},
+                 {"/impulse/packedmatrix", 6, conf_packed},
+                 {"/cd", 1, conf_folder}};
+    static const char *const ports[] = {"/input/name", "/output/name", "/jack/client", "/jack/server"};
+    char none[] = "", *word[MAX_WORDS];
+    const char *wrong;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(word[0], known[i].name) == 0)
-            return known[i].read(m, word + 1, words - 1, error);
-    if (strcmp(word[0], "/input/name") == 0 || strcmp(word[0], "/output/name") == 0)
-        return GPUCONV_OK; /* names of JACK ports, which are not used */
-    return gc_matrix_fail(
-        m, error,
-        "unknown command '%s'; known are /cd, /convolver/new, /impulse/read, /impulse/dirac, /impulse/copy and "
-        "/impulse/packedmatrix",
-        word[0]);
+        if (strcmp(line[0], known[i].name) == 0) {
+            const gc_table_form form = {
+                .kind = GC_TABLE_WORDS, .most = MAX_WORDS, .last = known[i].last, .comments = true, .escapes = true};
+            const int words = gc_table_split(&form, ' ', fields > 1 ? line[1] : none, word, &wrong);
+            return words < 0 ? gc_matrix_fail(m, error, "%s", wrong) : known[i].read(m, word, words, error);
+        }
+    for (size_t i = 0; i < sizeof ports / sizeof *ports; i++)
+        if (strcmp(line[0], ports[i]) == 0)
+            return GPUCONV_OK; /* of JACK, which is not used */
+    return gc_matrix_fail(m, error,
+                          "unknown command '%s'; known are /cd, /convolver/new, /impulse/read, /impulse/dirac, "
+                          "/impulse/hilbert, /impulse/copy and /impulse/packedmatrix",
+                          line[0]);
 }
 
 gpuconv_status gc_matrix_read_text(gc_matrix *m, gc_lines *lines, bool jconvolver, gpuconv_error *error) {
-    static const char byte_order_mark[] = "\xEF\xBB\xBF"; /* which some editors write first */
-    char *line, *word[MAX_WORDS];
-    gpuconv_status status;
-    while (!(status = gc_lines_next(lines, &line, error)) && line) {
-        m->line = (int)lines->number;
-        if (m->line == 1 && strncmp(line, byte_order_mark, sizeof byte_order_mark - 1) == 0)
-            line += sizeof byte_order_mark - 1;
-        if (!jconvolver && is_row(line)) {
-            status = read_row(m, line, error);
-        } else {
-            int words = split_words(line, word);
-            if (words < 0)
-                status =
-                    gc_matrix_fail(m, error, "more than %d words, or a quotation mark without its pair", MAX_WORDS);
-            else if (words > 0)
-                status =
-                    jconvolver ? read_jconvolver_line(m, word, words, error) : read_own_line(m, word, words, error);
-        }
-        if (status)
-            break;
+    static const gc_table_form conf = {.kind = GC_TABLE_WORDS, .most = 2, .last = 2, .comments = true},
+                               own = {.kind = GC_TABLE_ROUTES,
+                                      .most = 3 + GC_MAX_CHANNELS,
+                                      .comments = true,
+                                      .quotes = true};
+    gc_table t;
+    gpuconv_status status = gc_table_open(&t, jconvolver ? &conf : &own, lines, error);
+    for (bool more = true; more && !status;) {
+        status = gc_table_next(&t, &more, error);
+        m->line = (int)t.line;
+        if (status || !more)
+            continue;
+        if (jconvolver)
+            status = read_jconvolver_line(m, t.field, t.fields, error);
+        else
+            status = strcmp(t.field[0], "row") == 0 ? read_row(m, &t, error) : read_own_line(m, &t, error);
     }
-    return status;
+    gc_table_close(&t);
+    return status ? status : gc_matrix_resolve_copies(m, error);
 }

@@ -14,12 +14,10 @@
 
 static const double pi = 3.14159265358979323846, most_azimuth = 1e6, most_seconds = 1e9;
 
-/* Returns whether the values of a row are in their ranges. */
-static bool is_row(int width, double seconds, const double *direction) {
-    bool good = seconds >= 0 && seconds <= most_seconds;
-    for (const double *d = direction; d < direction + width; d += 3)
-        good = good && fabs(d[0]) <= most_azimuth && fabs(d[1]) <= 90 && d[2] >= 0.01 && d[2] <= 1000;
-    return good;
+/* Returns whether a row of a channel is in its ranges. */
+static bool is_row(double seconds, const double d[3]) {
+    return seconds >= 0 && seconds <= most_seconds && fabs(d[0]) <= most_azimuth && fabs(d[1]) <= 90 && d[2] >= 0.01 &&
+           d[2] <= 1000;
 }
 
 /* Makes a path without rows. Returns ARGUMENT, MEMORY. */
@@ -27,11 +25,12 @@ static gpuconv_status blank(int channels, int most, gpuconv_path **path, gpuconv
     if (channels < 1 || channels > most)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a path has 1 to %d channels, not %d", most, channels);
     gpuconv_path *p = gc_calloc(1, sizeof *p);
-    if (!p)
+    *path = p;
+    if (p)
+        p->track = gc_calloc(channels, sizeof *p->track);
+    if (!p || !p->track)
         return gc_fail_memory(error, "the path");
     p->channels = channels;
-    p->track.width = 3 * channels;
-    *path = p;
     return GPUCONV_OK;
 }
 
@@ -53,15 +52,19 @@ gpuconv_status gpuconv_path_new(const double *seconds, const double *directions,
     if (!status && count < 1)
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a path has 1 row or more, not %lld", (long long)count);
     for (int64_t i = 0; i < count && !status; i++) {
-        const double *row = directions + 3 * i * channels;
-        if (!is_row(3 * channels, seconds[i], row) || (i > 0 && seconds[i] < seconds[i - 1]))
+        bool good = i == 0 || seconds[i] >= seconds[i - 1];
+        for (int c = 0; c < channels && !status; c++) {
+            const double *row = directions + 3 * (i * channels + c);
+            good = good && is_row(seconds[i], row);
+            if (good)
+                status = gc_track_append(&p->track[c], seconds[i], row, error);
+        }
+        if (!status && !good)
             status =
                 gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                         "row %lld of the path: times rise from 0 s, azimuths are up to 1000000 degrees, elevations "
                         "-90 to 90, distances 0.01 to 1000 m",
                         (long long)i + 1);
-        else
-            status = gc_track_append(&p->track, seconds[i], row, error);
     }
     return finish(status, p, path);
 }
@@ -69,30 +72,10 @@ gpuconv_status gpuconv_path_new(const double *seconds, const double *directions,
 void gpuconv_path_free(gpuconv_path *p) {
     if (!p)
         return;
-    gc_track_free(&p->track);
+    for (int c = 0; c < p->channels; c++)
+        gc_track_free(&p->track[c]);
+    free(p->track);
     free(p);
-}
-
-/* Appends a line of a text. Returns FORMAT, MEMORY. */
-static gpuconv_status append(gc_track *t, const double *line, int count, gpuconv_error *error) {
-    const int channels = t->width / 3, each = (count - 1) / channels;
-    double row[3 * GC_MAX_CHANNELS] = {0};
-    if ((each != 2 && each != 3) || each * channels != count - 1)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "is not SECONDS and AZIMUTH, ELEVATION[, DISTANCE] for each of %d channel%s", channels,
-                       channels == 1 ? "" : "s");
-    for (int c = 0; c < channels; c++) {
-        const double *from = line + 1 + (int64_t)c * each;
-        row[3 * c] = from[0];
-        row[3 * c + 1] = from[1];
-        row[3 * c + 2] = each == 3 ? from[2] : 1;
-    }
-    if (!is_row(t->width, line[0], row))
-        return gc_fail(error, GPUCONV_ERROR_FORMAT,
-                       "times are 0 s or more, elevations -90 to 90 degrees, distances 0.01 to 1000 m");
-    if (t->count && line[0] < t->seconds[t->count - 1])
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%g s is before the line above", line[0]);
-    return gc_track_append(t, line[0], row, error);
 }
 
 /* Returns the channel of an address that ends in NUMBER/aed, as those of ADM-OSC do. */
@@ -111,12 +94,21 @@ static int64_t find_channel(const char *address) {
 }
 
 gpuconv_status gpuconv_path_load(const char *name, int channels, gpuconv_path **path, gpuconv_error *error) {
-    static const gc_track_form form = {"direction", append, find_channel, 1};
+    static const gc_track_form form = {.what = "direction",
+                                       .syntax = "SECONDS and AZIMUTH, ELEVATION[, DISTANCE]",
+                                       .ranges =
+                                           "times are 0 s or more, elevations -90 to 90 degrees, distances 0.01 to "
+                                           "1000 m",
+                                       .least = 2,
+                                       .missing = {0, 0, 1},
+                                       .is_row = is_row,
+                                       .find_channel = find_channel,
+                                       .angles = 1};
     gpuconv_path *p = NULL;
     if (!gc_begin(path, name, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = blank(channels, GC_MAX_CHANNELS, &p, error);
-    return finish(status ? status : gc_track_read(&p->track, &form, name, error), p, path);
+    return finish(status ? status : gc_track_read(p->track, channels, &form, name, &p->text, error), p, path);
 }
 
 /* Finds the directions of a place. Returns ARGUMENT, FILE, FORMAT. */
@@ -131,7 +123,6 @@ gpuconv_status gpuconv_path_new_still(const char *place, int channels, gpuconv_p
         return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = blank(channels, GC_MAX_CHANNELS, &p, error);
     gc_directions *d = gc_calloc(1, sizeof *d);
-    double row[3 * GC_MAX_CHANNELS] = {0};
     if (!status && !d)
         status = gc_fail_memory(error, "the path");
     if (!status && strcmp(place, "ambisonic") == 0) {
@@ -142,21 +133,19 @@ gpuconv_status gpuconv_path_new_still(const char *place, int channels, gpuconv_p
     } else if (!status && !(status = find_directions(place, d, error)) && d->count != channels)
         status = gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%s: %d direction%s for %d channel%s", place, d->count,
                          d->count == 1 ? "" : "s", channels, channels == 1 ? "" : "s");
-    for (int c = 0; c < channels && !status && !p->ambisonic; c++) {
-        const double *at = d->at[c], flat = hypot(at[0], at[1]);
-        row[3 * c] = atan2(at[1], at[0]) * 180 / pi;
-        row[3 * c + 1] = atan2(at[2], flat) * 180 / pi;
-        row[3 * c + 2] = hypot(flat, at[2]);
+    for (int c = 0; c < channels && !status; c++) {
+        static const double nowhere[3] = {0};
+        const double *at = p->ambisonic ? nowhere : d->at[c], flat = hypot(at[0], at[1]);
+        const double row[3] = {atan2(at[1], at[0]) * 180 / pi, atan2(at[2], flat) * 180 / pi, hypot(flat, at[2])};
+        status = gc_track_append(&p->track[c], 0, row, error);
     }
-    if (!status)
-        status = gc_track_append(&p->track, 0, row, error);
     free(d);
     return finish(status, p, path);
 }
 
 void gc_path_at(const gpuconv_path *p, double seconds, int channel, double at[3]) {
     double place[3];
-    gc_track_at(&p->track, seconds, 3 * channel, 3, place);
+    gc_track_at(&p->track[channel], seconds, place);
     gc_path_point(place, at);
 }
 
@@ -170,8 +159,9 @@ void gc_path_point(const double place[3], double at[3]) {
 void gc_path_distances(const gpuconv_path *p, double *least, double *most) {
     *least = HUGE_VAL;
     *most = 0;
-    for (int64_t i = 2; i < p->track.count * p->track.width; i += 3) {
-        *least = fmin(*least, p->track.value[i]);
-        *most = fmax(*most, p->track.value[i]);
-    }
+    for (int c = 0; c < p->channels; c++)
+        for (int64_t i = 2; i < p->track[c].count * GC_TRACK_VALUES; i += GC_TRACK_VALUES) {
+            *least = fmin(*least, p->track[c].value[i]);
+            *most = fmax(*most, p->track[c].value[i]);
+        }
 }

@@ -6,8 +6,9 @@
 
 struct gpuconv_path {
     int channels;
-    bool ambisonic; /* the channels are those of ambisonics, and have no direction */
-    gc_track track; /* azimuth, elevation and distance for each channel: degrees, degrees, metres */
+    bool ambisonic;  /* the channels are those of ambisonics, and have no direction */
+    gc_track *track; /* of each channel: azimuth, elevation and distance in degrees, degrees and metres */
+    gc_track_text text;
 };
 
 /* Writes the position of a channel at a time: x to the front, y to the left, z up, in metres. Azimuth, elevation and

@@ -170,7 +170,7 @@ static gpuconv_status feed(table *t, struct csv_parser *parser, gc_lines *lines)
                            (long long)lines->longest);
         t->row_ended = *line == '\0' || *line == '\r';
         if (csv_parse(parser, line, length, end_field, end_row, t) != length ||
-            (lines->ended_by_newline && csv_parse(parser, "\n", 1, end_field, end_row, t) != 1) || t->memory)
+            (*lines->ending && csv_parse(parser, "\n", 1, end_field, end_row, t) != 1) || t->memory)
             return gc_fail_memory(t->error, t->name);
         if (t->status)
             return t->status;

@@ -3,9 +3,8 @@
 #include "microphone.h"
 
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/number.h"
+#include "libgpuconv/core/table.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/read_files.h"
@@ -14,49 +13,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 4096, MOST_BYTES = 1 << 24, MOST_POINTS = 16384 };
+enum { LONGEST = 4096, MOST_BYTES = 1 << 24, MOST_POINTS = 16384, MOST_FIELDS = 64 };
 
 static const double pi = 3.14159265358979323846;
 
 /* ---- Calibration files ------------------------------------------------------------------------------------------- */
 
-/* Parses a line. @return whether it begins with a number */
-static bool parse_line(char *line, double value[2], int *count) {
-    static const char blanks[] = " \t\r\n,;";
-    char *rest = NULL, *word = strtok_r(line, blanks, &rest);
-    *count = 0;
-    for (; word && *count < 2 && gc_number_parse(word, &value[*count]); word = strtok_r(NULL, blanks, &rest))
-        ++*count;
-    return *count > 0;
+/* Takes a row. @return FORMAT */
+static gpuconv_status take_row(gc_table *t, gc_microphone *m, gpuconv_error *error) {
+    double hz = 0, level = 0;
+    if (t->fields < 2 || !gc_table_number(t, 0, &hz) || !gc_table_number(t, 1, &level))
+        return gc_table_fail(t, error, "does not begin with a frequency in Hz and a level in dB");
+    if (t->no_point && t->fields > 3)
+        return gc_table_fail(t, error, "has decimal commas; write semicolons between the numbers");
+    if (!(hz > 0 && fabs(level) <= 200) || (m->points && !(hz > m->hz[m->points - 1])) || m->points == MOST_POINTS)
+        return gc_table_fail(
+            t, error,
+            "is not a frequency in Hz that rises from line to line and a level from -200 to 200 dB, in "
+            "at most %d lines",
+            MOST_POINTS);
+    m->hz[m->points] = hz;
+    m->level[m->points++] = level;
+    return GPUCONV_OK;
 }
 
 /* Reads a calibration file; the sensitivity stays. @return FILE, FORMAT, MEMORY, CANCELLED */
 static gpuconv_status read_calibration(const char *path, gc_microphone *m, gpuconv_error *error) {
+    static const gc_table_form form = {.kind = GC_TABLE_NUMBERS, .most = MOST_FIELDS, .comments = true, .quotes = true};
     gc_lines lines;
-    char *line;
-    gpuconv_status status = gc_lines_open(&lines, path, LONGEST, MOST_BYTES, error);
-    if (status)
-        return status;
+    gc_table table = {0};
     m->hz = gc_calloc(MOST_POINTS, 2 * (int64_t)sizeof *m->hz);
     m->level = m->hz ? m->hz + MOST_POINTS : NULL;
-    if (!m->hz)
-        status = gc_fail_memory(error, path);
-    while (!status && !(status = gc_lines_next(&lines, &line, error)) && line) {
-        double value[2];
-        int count;
-        if (!parse_line(line, value, &count))
-            continue;
-        if (count < 2 || !(value[0] > 0 && fabs(value[1]) <= 200) ||
-            (m->points && !(value[0] > m->hz[m->points - 1])) || m->points == MOST_POINTS)
-            status = gc_fail(error, GPUCONV_ERROR_FORMAT,
-                             "%s:%lld: is not a frequency in Hz that rises from line to line and a level from -200 to "
-                             "200 dB, in at most %d lines",
-                             path, (long long)lines.number, MOST_POINTS);
-        else {
-            m->hz[m->points] = value[0];
-            m->level[m->points++] = value[1];
-        }
+    gpuconv_status status = gc_lines_open(&lines, path, LONGEST, MOST_BYTES, error);
+    if (!status)
+        status = m->hz ? gc_table_open(&table, &form, &lines, error) : gc_fail_memory(error, path);
+    for (bool more = true; more && !status;) {
+        status = gc_table_next(&table, &more, error);
+        if (!status && more)
+            status = take_row(&table, m, error);
     }
+    m->others = table.others;
+    gc_table_close(&table);
     gc_lines_close(&lines);
     if (!status && m->points == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: has no line of a frequency in Hz and a level in dB", path);

@@ -10,6 +10,7 @@
 typedef struct gc_microphone {
     double *hz, *level; /* points of the response, dB; one allocation */
     int64_t points;     /* 0: flat */
+    int64_t others;     /* headings and comments of the calibration file */
     double sensitivity; /* dB SPL of 0 dBFS RMS; NaN: unknown */
 } gc_microphone;
 
@@ -21,8 +22,8 @@ typedef struct gc_microphone_files {
 } gc_microphone_files;
 
 /* Reads the files of `count` microphones. The caller frees *microphones with gc_microphones_free.
- * A calibration file has lines of a frequency in Hz and a level in dB, with rising frequencies; further numbers of a
- * line, such as a phase, and lines that begin with no number are left out.
+ * A calibration file is a table of numbers (core/table.h): a frequency in Hz and a level in dB, with rising
+ * frequencies; further fields, such as a phase, are left out.
  * @return FILE, FORMAT, CANCELLED; any status of gpuconv_ir_load; ARGUMENT (another number of files or channels) */
 gpuconv_status gc_microphones_new(const gc_microphone_files *files, int count, gc_microphone **microphones,
                                   gpuconv_error *error);
