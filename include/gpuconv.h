@@ -213,10 +213,12 @@ GPUCONV_API gpuconv_status gpuconv_ir_new_matrix(const float *const *taps, int i
  * taps, OFFSET into the file and LENGTH are in seconds (LENGTH 0: to the end). Lines with the same input and output
  * are summed.
  *
- * A file name that ends in .conf is read as a jconvolver configuration: /cd, /convolver/new, /impulse/read,
- * /impulse/dirac and /impulse/copy; there gains are factors, times are frames (offset and length those of the file),
- * and names of inputs and outputs are ignored. The rate of the response is that of the first file; parts of files of
- * another rate are resampled to it. Each file is read once, and many files at the same time on all cores.
+ * The fields are divided by blanks, or by the semicolon or comma that follows the first one; empty fields have their
+ * default. A file name that ends in .conf is read as a jconvolver configuration: /cd, /convolver/new, /impulse/read,
+ * /impulse/dirac, /impulse/hilbert and /impulse/copy; there gains are factors, times are frames (offset and length
+ * those of the file), and names of inputs and outputs are ignored. The rate of the response is that of the first file;
+ * parts of files of another rate are resampled to it. Each file is read once, and many files at the same time on all
+ * cores.
  * @param path        the text file
  * @param rate        1..10000000 Hz: the rate of the response if no line names a file
  * @param[out] ir     the routed response
@@ -672,7 +674,8 @@ GPUCONV_API gpuconv_status gpuconv_path_new(const double *seconds, const double 
 
 /**
  * Reads a path from a text file: a line for each row, SECONDS and AZIMUTH, ELEVATION[, DISTANCE] for each channel (1 m
- * without), divided by commas or blanks. # begins a comment, and a first line of words is a heading. Or a recording of
+ * without), divided by semicolons, tabs, commas or blanks; numbers may have decimal commas where no comma divides them.
+ * # begins a comment, and lines of words before the first row are headings. Or a recording of
  * OSC as oscdump of liblo prints it: a message ADDRESS AZIMUTH ELEVATION DISTANCE, whose address ends in NUMBER/aed, is
  * for the channel NUMBER (1 is the first one), and the first message is at 0 s. Azimuths go the short way from one
  * message to the next; other messages are left out.

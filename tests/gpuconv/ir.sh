@@ -77,6 +77,12 @@ awk -F, '$2 > 200 && $2 < 8000 && !($4 > 0.98 && $4 < 1.02) { print; exit bad = 
 [ -z "$drawn" ] || grep -q '</svg>' thd.svg || fail "no drawing"
 echo 'no numbers' >mic.txt
 refuses 1 "mic.txt: has no line of a frequency" ir measure driven.wav full.wav out.wav --calibration mic.txt
+printf '* SPL\n20.00\t-6.50\n100.00\t-1.10\n1000.00\t0.20\n20000.00\t5.50\n' >plain.txt
+tr '.\n' ',\r' <plain.txt >comma.txt
+runs ir measure driven.wav full.wav plain.wav --calibration plain.txt
+runs ir measure driven.wav full.wav comma.wav --calibration comma.txt
+grep -q 'comma.txt: 4 rows, 1 other line' "$work/log/err" || fail "not told: $(cat "$work/log/err")"
+cmp plain.wav comma.wav || fail "a calibration with decimal commas and CR gives another response"
 refuses 1 "2 calibration files, but the number of channels is 1" ir measure driven.wav full.wav out.wav --calibration mic.txt --calibration mic.txt
 refuses 1 "channel 1 has no tone of a calibrator" ir measure driven.wav full.wav out.wav --calibrator noise.wav
 refuses 1 "cannot be written" ir measure driven.wav full.wav out.wav --distortion nowhere/thd.svg

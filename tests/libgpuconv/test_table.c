@@ -72,8 +72,8 @@ static void check_cases(const gc_table_form *form, const text_case *cases, int c
             if (c->rows)
                 CHECK(!status && strcmp(rows, c->rows) == 0, "case %d gives '%s' %s", i, rows, error.message);
             else
-                CHECK(status == GPUCONV_ERROR_FORMAT && strstr(error.message, c->says), "case %d gives '%s', says %s", i,
-                      rows, error.message);
+                CHECK(status == GPUCONV_ERROR_FORMAT && strstr(error.message, c->says), "case %d gives '%s', says %s",
+                      i, rows, error.message);
         }
 }
 
@@ -82,7 +82,9 @@ static void numbers_are_read_or_refused_with_their_line(void **state) {
     static const gc_table_form form = {.kind = GC_TABLE_NUMBERS, .most = 8, .comments = true, .quotes = true};
     static const text_case cases[] = {
         {"1 2\n3 4", "1|2\n3|4\n", ""},
-        {"\xEF\xBB\xBF" "1 2\r3 4\r\n\n5 6\r", "1|2\n3|4\n5|6\n", ""},
+        {"\xEF\xBB\xBF"
+         "1 2\r3 4\r\n\n5 6\r",
+         "1|2\n3|4\n5|6\n", ""},
         {"a b\n* c\n# d\n 1\t2 # e\n;f\n 3\t4\n", "1|2\n3|4\n", ""},
         {"1,2\n3,4\n", "1|2\n3|4\n", ""},
         {"1, 2\n3 ,4\n5 6\n", "1|2\n3|4\n5|6\n", ""},
@@ -118,7 +120,11 @@ static void numbers_are_read_or_refused_with_their_line(void **state) {
 static void words_routes_and_cells_are_divided(void **state) {
     (void)state;
     static const gc_table_form rest = {.kind = GC_TABLE_WORDS, .most = 2, .last = 2},
-                               shell = {.kind = GC_TABLE_WORDS, .most = 4, .last = 2, .comments = true, .escapes = true},
+                               shell = {.kind = GC_TABLE_WORDS,
+                                        .most = 4,
+                                        .last = 2,
+                                        .comments = true,
+                                        .escapes = true},
                                routes = {.kind = GC_TABLE_ROUTES, .most = 4, .comments = true, .quotes = true},
                                cells = {.kind = GC_TABLE_CELLS, .most = 4, .quotes = true};
     static const text_case of_rest[] = {{" id \t a \"b\" # c \r\nid\n", "id|a \"b\" # c\nid\n", ""}};
@@ -133,7 +139,9 @@ static void words_routes_and_cells_are_divided(void **state) {
                                           {"row\t1\t2\n", "row|1|2\n", ""},
                                           {"1\t\t2\n", NULL, "an empty field between two tabs"}};
     static const text_case of_cells[] = {
-        {"\xEF\xBB\xBF" "a;b\r1; 2 \r;\"x;\"\"y\"\"\rz\"\r", "a|b\n1| 2 \n|x;\"y\"\rz\n", ""},
+        {"\xEF\xBB\xBF"
+         "a;b\r1; 2 \r;\"x;\"\"y\"\"\rz\"\r",
+         "a|b\n1| 2 \n|x;\"y\"\rz\n", ""},
         {"a\tb\n\"1\r\n\n2\"\t3,5\n", "a|b\n1\r\n\n2|3,5\n", ""},
         {"\"a;\",b\n1,\n", "a;|b\n1|\n", ""},
     };

@@ -93,7 +93,8 @@ static int show_distortion(gc_distortion *distortion, int channels, const char *
 }
 
 static gc_microphone_files microphone_files(void) {
-    return (gc_microphone_files){(const char *const *)measure.calibration, measure.calibrator, measure.spl};
+    return (gc_microphone_files){(const char *const *)measure.calibration, measure.calibrator, measure.spl,
+                                 measure.quiet ? NULL : gc_print_note};
 }
 
 /* Prints what the sweeps show besides the response. */

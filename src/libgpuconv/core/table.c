@@ -9,6 +9,7 @@
 #include "visible.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -222,11 +223,12 @@ static gpuconv_status find_in_numbers(gc_table *t, char *sample, gpuconv_error *
             find_signs(line, &s);
     t->separator = choose_separator(&s);
     t->no_point = t->separator == ',' && !s.point;
-    return t->separator ? GPUCONV_OK
-                        : gc_fail(error, GPUCONV_ERROR_FORMAT,
-                                  "%s: commas and blanks between the numbers, and a comma may be a decimal comma or divide "
-                                  "them; write semicolons between the numbers, or decimal points",
-                                  t->lines->name);
+    return t->separator
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_FORMAT,
+                         "%s: commas and blanks between the numbers, and a comma may be a decimal comma or divide "
+                         "them; write semicolons between the numbers, or decimal points",
+                         t->lines->name);
 }
 
 /* Finds the separator behind the first word of a table of routes, or the first one of a table of cells. */
@@ -282,14 +284,21 @@ void gc_table_close(gc_table *t) {
     *t = (gc_table){0};
 }
 
+void gc_table_describe(int64_t rows, int64_t others, char *to, size_t room) {
+    char more[64] = "";
+    if (others)
+        (void)snprintf(more, sizeof more, ", %lld other line%s", (long long)others, others == 1 ? "" : "s");
+    (void)snprintf(to, room, "%lld row%s%s", (long long)rows, rows == 1 ? "" : "s", more);
+}
+
 gpuconv_status gc_table_fail(const gc_table *t, gpuconv_error *error, const char *format, ...) {
     char text[320];
     va_list args;
     va_start(args, format);
     gc_visible_print(text, sizeof text, format, args);
     va_end(args);
-    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %lld: '%s': %s%s", t->lines->name, (long long)t->line, t->shown,
-                   text, t->mixed ? " (decimal commas and decimal points)" : "");
+    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %lld: '%s': %s%s", t->lines->name, (long long)t->line,
+                   t->shown, text, t->mixed ? " (decimal commas and decimal points)" : "");
 }
 
 bool gc_table_number(gc_table *t, int field, double *value) {
@@ -379,8 +388,9 @@ static void divide(gc_table *t, char *line) {
         t->fields--;
     t->width = t->width ? t->width : t->fields;
     if (t->no_point && t->fields != t->width)
-        t->wrong = "has more or fewer fields than the first row; if a comma is a decimal comma, write semicolons between "
-                   "the numbers";
+        t->wrong =
+            "has more or fewer fields than the first row; if a comma is a decimal comma, write semicolons between "
+            "the numbers";
 }
 
 gpuconv_status gc_table_next(gc_table *t, bool *row, gpuconv_error *error) {

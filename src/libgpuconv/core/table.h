@@ -8,11 +8,11 @@
  *      GC_TABLE_NUMBERS     a semicolon, a tab, a comma or blanks, whichever is found in the rows of the first 64 KiB
  *      GC_TABLE_CELLS       a tab, a semicolon or a comma, whichever is the first in the text (CSV, RFC 4180)
  *
- * A later row that is divided in another way has fields that are no numbers, and is refused. A number may have a decimal
- * comma where no comma divides the fields; a table with decimal commas and decimal points is refused. An empty field
- * between two separators is a field. The rows of a table of numbers begin with a number; lines of words before the first
- * row are headings. Where commas divide numbers, blanks do too, and if no number has a decimal point, all rows have
- * equally many fields.
+ * A later row that is divided in another way has fields that are no numbers, and is refused. A number may have a
+ * decimal comma where no comma divides the fields; a table with decimal commas and decimal points is refused. An empty
+ * field between two separators is a field. The rows of a table of numbers begin with a number; lines of words before
+ * the first row are headings. Where commas divide numbers, blanks do too, and if no number has a decimal point, all
+ * rows have equally many fields.
  *
  * The fields stand in the buffer of the text, so that the memory does not depend on the number of rows. A text of
  * numbers is at most looked at 64 KiB ahead.
@@ -22,6 +22,8 @@
 
 #include "lines.h"
 
+enum { GC_TEXT_LONGEST = 1 << 16, GC_TEXT_MOST = 1 << 26 }; /* bytes of a line and of a text, if no other limits fit */
+
 typedef enum gc_table_kind { GC_TABLE_WORDS, GC_TABLE_ROUTES, GC_TABLE_NUMBERS, GC_TABLE_CELLS } gc_table_kind;
 
 /* How a line becomes fields. */
@@ -29,8 +31,8 @@ typedef struct gc_table_form {
     gc_table_kind kind;
     int most;      /* fields of a row */
     int last;      /* the number of the field, from 1, that takes the rest of the line with its blanks; 0: none does */
-    bool comments; /* # begins a comment at the beginning of a field and behind a blank. In a table of numbers lines that
-                      begin with * or, unless semicolons divide its fields, with ; are comments too */
+    bool comments; /* # begins a comment at the beginning of a field and behind a blank. In a table of numbers lines
+                      that begin with * or, unless semicolons divide its fields, with ; are comments too */
     bool quotes;   /* a field may stand in "quotation marks", in which two stand for one */
     bool escapes;  /* as in a shell: 'quotation marks' too, and a backslash before a character that stands for itself */
 } gc_table_form;
@@ -38,18 +40,18 @@ typedef struct gc_table_form {
 typedef struct gc_table {
     gc_table_form form;
     gc_lines *lines;
-    char separator;        /* ' ': blanks */
-    char **field;          /* the fields of the row, valid until the next one */
+    char separator; /* ' ': blanks */
+    char **field;   /* the fields of the row, valid until the next one */
     int fields;
-    int64_t line;          /* on which the row begins */
-    int64_t rows, others;  /* rows so far; headings and lines of comments */
-    const char *wrong;     /* why the row could not be divided; NULL: it could */
-    char decimal;          /* of the numbers so far: '.' or ','; 0: they had none */
-    bool mixed;            /* a number was refused because it has the other one */
-    int width;             /* fields of the first row of numbers; 0: not known yet */
-    bool no_point;         /* commas divide numbers, none of which has a decimal point */
-    char shown[48];        /* the beginning of the row, for messages */
-    char *joined;          /* a row of several lines */
+    int64_t line;         /* on which the row begins */
+    int64_t rows, others; /* rows so far; headings and lines of comments */
+    const char *wrong;    /* why the row could not be divided; NULL: it could */
+    char decimal;         /* of the numbers so far: '.' or ','; 0: they had none */
+    bool mixed;           /* a number was refused because it has the other one */
+    int width;            /* fields of the first row of numbers; 0: not known yet */
+    bool no_point;        /* commas divide numbers, none of which has a decimal point */
+    char shown[48];       /* the beginning of the row, for messages */
+    char *joined;         /* a row of several lines */
     int64_t joined_bytes, joined_room;
 } gc_table;
 
@@ -61,13 +63,16 @@ gpuconv_status gc_table_open(gc_table *table, const gc_table_form *form, gc_line
  * divided fails with FORMAT; a row of cells is returned instead with table->wrong. */
 gpuconv_status gc_table_next(gc_table *table, bool *row, gpuconv_error *error);
 
-/* Parses a field, from 0 on, as gc_number_parse, with a decimal comma where no comma divides the fields. @return true if
- * *value was set */
+/* Parses a field, from 0 on, as gc_number_parse, with a decimal comma where no comma divides the fields. @return true
+ * if *value was set */
 bool gc_table_number(gc_table *table, int field, double *value);
 
 /* Fails with FORMAT: "FILE, line N: 'TEXT': " and the message. */
 gpuconv_status gc_table_fail(const gc_table *table, gpuconv_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Writes "N rows, M other lines" into `to`. */
+void gc_table_describe(int64_t rows, int64_t others, char *to, size_t room);
 
 /* Frees the table; the lines stay open. */
 void gc_table_close(gc_table *table);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TAPS = 1 << 24, MAX_NUMBER = 128 };
+enum { MAX_TAPS = 1 << 24 };
 
 /* Goes to the next character that is no blank and no comment. *end: the text has ended. Returns as gc_lines_next. */
 static gpuconv_status skip_blanks(gc_brutefir *b, bool *end, gpuconv_error *error) {
@@ -126,7 +126,7 @@ static gpuconv_status read_text(const gc_brutefir *b, const char *path, gpuconv_
     gc_lines lines;
     tap_list taps = {0};
     gpuconv_error why = {0};
-    gpuconv_status status = gc_lines_open_regular(&lines, path, MAX_NUMBER, (int64_t)MAX_NUMBER * MAX_TAPS, &why);
+    gpuconv_status status = gc_lines_open_regular(&lines, path, GC_TEXT_LONGEST, INT64_C(128) * MAX_TAPS, &why);
     if (!status)
         status = read_rows(&lines, &taps, &why);
     gc_lines_close(&lines);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_LINE = 512, MAX_TEXT = 1 << 20 /* bytes */, MAX_WORDS = MAX_LINE / 2 };
+enum { MAX_WORDS = GC_MAX_CHANNELS + 1 };
 
 static const gc_table_form words_form = {.kind = GC_TABLE_WORDS, .most = MAX_WORDS, .comments = true},
                            direction_form = {.kind = GC_TABLE_WORDS, .most = 3};
@@ -67,7 +67,7 @@ static gpuconv_status read_file(const char *path, gc_directions *d, gpuconv_erro
     gc_lines lines;
     gc_table table = {0};
     const char *wrong = "";
-    gpuconv_status status = gc_lines_open_regular(&lines, path, MAX_LINE, MAX_TEXT, error);
+    gpuconv_status status = gc_lines_open_regular(&lines, path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
     if (status && access(path, F_OK) != 0)
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                          "'%s' is neither a layout nor a file; layouts are mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4 and "

@@ -18,8 +18,6 @@
 #include <string.h>
 
 enum {
-    MAX_LINE = 1 << 16, /* bytes */
-    MAX_TEXT = 1 << 26,
     MAX_DELAY = 1 << 28 /* frames, 1.5 hours at 48 kHz: a delay takes memory, of which a short text must not ask for any
                            amount */
 };
@@ -224,9 +222,9 @@ static gpuconv_status read_entries(gc_matrix *m, gpuconv_error *error) {
     const char *dot = strrchr(m->path, '.'), *text = NULL;
     const bool conf = dot && gc_same_word(dot, ".conf");
     int64_t length = 0;
-    gpuconv_status status = gc_lines_open_regular(&lines, m->path, MAX_LINE, MAX_TEXT, error);
+    gpuconv_status status = gc_lines_open_regular(&lines, m->path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
     if (!status && conf)
-        status = gc_lines_peek(&lines, MAX_LINE, &text, &length, error);
+        status = gc_lines_peek(&lines, GC_TEXT_LONGEST, &text, &length, error);
     if (!status)
         status = is_brutefir(text, length) ? gc_matrix_read_brutefir(m, &lines, error)
                                            : gc_matrix_read_text(m, &lines, conf, error);

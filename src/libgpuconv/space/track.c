@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LINE = 1 << 17, MAX_TEXT = 1 << 28, SAMPLE = 1 << 16 /* bytes */ };
+enum { SAMPLE = 1 << 16 /* bytes */ };
 
 /* Messages to a channel that are nearer to each other are one row. */
 static const double together = 0.001; /* s */
@@ -186,22 +186,14 @@ gpuconv_status gc_track_read(gc_track *tracks, int channels, const gc_track_form
                              gc_track_text *text, gpuconv_error *error) {
     reading r = {.track = tracks, .channels = channels, .form = form, .first = -1};
     gc_lines lines;
-    gpuconv_status status = gc_lines_open_regular(&lines, name, MAX_LINE, MAX_TEXT, error);
+    gpuconv_status status =
+        gc_lines_open_regular(&lines, name, 4 * (int64_t)GC_TEXT_LONGEST, 4 * (int64_t)GC_TEXT_MOST, error);
     if (!status)
         status = read_rows(&r, &lines, error);
     *text = (gc_track_text){r.table.rows, r.table.others};
     gc_table_close(&r.table);
     gc_lines_close(&lines);
     return status;
-}
-
-void gc_track_describe(const gc_track_text *t, char *to, size_t room) {
-    char others[64] = "";
-    if (t->others)
-        (void)snprintf(others, sizeof others, ", %lld other line%s", (long long)t->others, t->others == 1 ? "" : "s");
-    *to = '\0';
-    if (t->rows)
-        (void)snprintf(to, room, " (%lld row%s%s)", (long long)t->rows, t->rows == 1 ? "" : "s", others);
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */

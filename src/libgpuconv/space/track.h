@@ -45,9 +45,6 @@ gpuconv_status gc_track_append(gc_track *track, double seconds, const double val
 gpuconv_status gc_track_read(gc_track *tracks, int channels, const gc_track_form *form, const char *name,
                              gc_track_text *text, gpuconv_error *error);
 
-/* Writes " (N rows, M other lines)", or nothing without rows. */
-void gc_track_describe(const gc_track_text *text, char *to, size_t room);
-
 /* Writes the values at a time. */
 void gc_track_at(const gc_track *track, double seconds, double to[GC_TRACK_VALUES]);
 

@@ -5,15 +5,17 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/table.h"
+#include "libgpuconv/core/visible.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/read_files.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONGEST = 4096, MOST_BYTES = 1 << 24, MOST_POINTS = 16384, MOST_FIELDS = 64 };
+enum { MOST_POINTS = 16384, MOST_FIELDS = 64 };
 
 static const double pi = 3.14159265358979323846;
 
@@ -38,13 +40,15 @@ static gpuconv_status take_row(gc_table *t, gc_microphone *m, gpuconv_error *err
 }
 
 /* Reads a calibration file; the sensitivity stays. @return FILE, FORMAT, MEMORY, CANCELLED */
-static gpuconv_status read_calibration(const char *path, gc_microphone *m, gpuconv_error *error) {
+static gpuconv_status read_calibration(const gc_microphone_files *files, int file, gc_microphone *m,
+                                       gpuconv_error *error) {
     static const gc_table_form form = {.kind = GC_TABLE_NUMBERS, .most = MOST_FIELDS, .comments = true, .quotes = true};
+    const char *path = files->calibration[file];
     gc_lines lines;
     gc_table table = {0};
     m->hz = gc_calloc(MOST_POINTS, 2 * (int64_t)sizeof *m->hz);
     m->level = m->hz ? m->hz + MOST_POINTS : NULL;
-    gpuconv_status status = gc_lines_open(&lines, path, LONGEST, MOST_BYTES, error);
+    gpuconv_status status = gc_lines_open(&lines, path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
     if (!status)
         status = m->hz ? gc_table_open(&table, &form, &lines, error) : gc_fail_memory(error, path);
     for (bool more = true; more && !status;) {
@@ -52,7 +56,12 @@ static gpuconv_status read_calibration(const char *path, gc_microphone *m, gpuco
         if (!status && more)
             status = take_row(&table, m, error);
     }
-    m->others = table.others;
+    if (!status && files->note && m->points) {
+        char text[512], name[400], rows[64];
+        gc_table_describe(table.rows, table.others, rows, sizeof rows);
+        (void)snprintf(text, sizeof text, "%s: %s", gc_visible(name, sizeof name, path), rows);
+        files->note(text);
+    }
     gc_table_close(&table);
     gc_lines_close(&lines);
     if (!status && m->points == 0)
@@ -166,7 +175,7 @@ gpuconv_status gc_microphones_new(const gc_microphone_files *files, int count, g
                          "%d calibration files, but the number of channels is %d; give one for all, or one for each",
                          calibrations, count);
     for (int k = 0; k < count && calibrations && !status; k++)
-        status = read_calibration(files->calibration[calibrations > 1 ? k : 0], &m[k], error);
+        status = read_calibration(files, calibrations > 1 ? k : 0, &m[k], error);
     if (!status && files->calibrator)
         status = calibrate(files->calibrator, files->level, m, count, error);
     return status;

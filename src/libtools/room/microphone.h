@@ -10,7 +10,6 @@
 typedef struct gc_microphone {
     double *hz, *level; /* points of the response, dB; one allocation */
     int64_t points;     /* 0: flat */
-    int64_t others;     /* headings and comments of the calibration file */
     double sensitivity; /* dB SPL of 0 dBFS RMS; NaN: unknown */
 } gc_microphone;
 
@@ -19,6 +18,7 @@ typedef struct gc_microphone_files {
     const char *const *calibration; /* calibration files, ended by NULL: one for all, or one for each; NULL: flat */
     const char *calibrator;         /* recording of a calibrator: one channel for all, or one for each; NULL: none */
     double level;                   /* of the calibrator, dB SPL */
+    void (*note)(const char *text); /* gets a line about each calibration file; NULL: none */
 } gc_microphone_files;
 
 /* Reads the files of `count` microphones. The caller frees *microphones with gc_microphones_free.
