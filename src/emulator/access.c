@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static const uint64_t max_steps = UINT64_C(1) << 27; /* of one thread: basic blocks */
+static const uint64_t max_steps = UINT64_C(1) << 26; /* of one thread: basic blocks */
 
 static _Noreturn void stop_outside(uintptr_t address, unsigned bytes, int kind, const void *place) {
     const gc_region *r = gc_memory_nearest(address);
@@ -135,7 +135,7 @@ void gc_on_step(const void *place) {
         return;
     if (++t->steps > max_steps)
         gc_stop(place, 0, "Does the loop's variable change in every step, and towards its end?",
-                "does not end: it has an endless loop, or one of more than a hundred million steps.");
+                "does not end: it has an endless loop, or one of more than sixty million steps.");
     gc_counts_note(gc_counts_site(place, GC_SITE_BLOCK), t->number % WARP, 0, 0);
 }
 
