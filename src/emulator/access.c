@@ -13,6 +13,8 @@ static _Noreturn void stop_outside(uintptr_t address, unsigned bytes, int kind, 
     if (!r)
         gc_stop(place, 0, "Is the pointer one that solve got, or memory of cudaMalloc?",
                 "%s at the address 0x%llx, which belongs to no buffer.", verb, (unsigned long long)address);
+    if (r->freed)
+        gc_stop(place, 0, "", "%s %s, which cudaFree has released.", verb, r->name);
     int64_t each = r->element ? r->element : bytes ? bytes : 1;
     gc_stop(place, 0,
             r->space == GC_SPACE_SHARED ? "An index into shared memory must stay below the array's size."
@@ -33,12 +35,14 @@ static gc_failure describe_race(const gc_region *r, const gc_access *a, const gc
         (void)snprintf(name, sizeof name, "thread %s", gc_name_thread(other->thread, index, sizeof index));
     }
     bool global = r->space != GC_SPACE_SHARED;
-    (void)snprintf(f.hint, sizeof f.hint, "%s",
-                   global
-                       ? "This is a race. Each thread must write elements of its own, or with an atomic operation: "
-                         "atomicAdd(&x, y)."
-                       : "This is a race. A barrier is missing: __syncthreads() between the write and the accesses of "
-                         "other threads.");
+    const gc_thread *t = &gc_emulated.threads[other->thread];
+    f.is_shared_race = !global;
+    if (t->state == AT_BARRIER && t->line <= gc_emulated.barrier) /* it came round to a barrier again */
+        f.barrier = gc_emulated.barrier;
+    if (global)
+        (void)snprintf(f.hint, sizeof f.hint,
+                       "This is a race. Each thread must write elements of its own, or with an atomic operation: "
+                       "atomicAdd(&x, y).");
     (void)snprintf(f.text, sizeof f.text, "%s %s, which %s %s in line %%LINE%%, with no barrier%s between.",
                    a->kind & GC_EMULATOR_WRITE ? "writes" : "reads",
                    gc_name_element(r, (int64_t)a->offset, (unsigned)a->bytes, element, sizeof element), name,
@@ -77,7 +81,7 @@ static void access_region(gc_region *r, const gc_access *a, const void *place) {
         break;
     case GC_FAULT_RACE:
         failure = describe_race(r, a, &other);
-        gc_emulated.failure.other_place = failure.other_place;
+        gc_emulated.failure = failure;
         gc_stop(place, 0, failure.hint, "%s", failure.text);
     default:
         gc_stop(place, 0, "", "the emulator is out of memory.");

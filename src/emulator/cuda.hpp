@@ -415,7 +415,7 @@ struct cudaDeviceProp {
 extern "C" {
 cudaError_t gce_allocate(void **p, size_t bytes);
 cudaError_t cudaFree(void *p);
-cudaError_t gce_copy(void *to, const void *from, size_t bytes, int line);
+cudaError_t gce_copy(void *to, const void *from, size_t bytes, int kind, int line);
 cudaError_t gce_fill(void *to, int byte, size_t bytes, int line);
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
@@ -424,8 +424,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device);
 const char *cudaGetErrorString(cudaError_t error);
 }
 
-#define cudaMemcpy(to, from, bytes, kind) gce_copy(to, from, bytes, __LINE__)
-#define cudaMemcpyAsync(to, from, bytes, ...) gce_copy(to, from, bytes, __LINE__)
+#define cudaMemcpy(to, from, bytes, kind) gce_copy(to, from, bytes, kind, __LINE__)
+#define cudaMemcpyAsync(to, from, bytes, ...) gce_copy(to, from, bytes, GCE_FIRST(__VA_ARGS__, 0), __LINE__)
 #define cudaMemset(to, byte, bytes) gce_fill(to, byte, bytes, __LINE__)
 #define cudaMemsetAsync(to, byte, ...) gce_fill(to, byte, GCE_FIRST(__VA_ARGS__, 0), __LINE__)
 #define cudaMemcpyToSymbol(symbol, ...) gce::to_symbol(__LINE__, symbol, __VA_ARGS__)
@@ -434,8 +434,8 @@ const char *cudaGetErrorString(cudaError_t error);
 namespace gce {
 template <class T>
 GCE_PLAIN cudaError_t to_symbol(int line, T &symbol, const void *from, size_t bytes, size_t offset = 0,
-                                cudaMemcpyKind = cudaMemcpyHostToDevice, cudaStream_t = nullptr) {
-    return gce_copy((char *)&symbol + offset, from, bytes, line);
+                                cudaMemcpyKind kind = cudaMemcpyHostToDevice, cudaStream_t = nullptr) {
+    return gce_copy((char *)&symbol + offset, from, bytes, kind, line);
 }
 } // namespace gce
 

@@ -165,8 +165,8 @@ HIDDEN cudaError_t gce_allocate(void **p, size_t bytes) {
 HIDDEN cudaError_t cudaFree(void *p) {
     return table->release(p) ? table->set_error(cudaErrorInvalidValue) : cudaSuccess;
 }
-HIDDEN cudaError_t gce_copy(void *to, const void *from, size_t bytes, int line) {
-    return table->copy(to, from, bytes, line), cudaSuccess;
+HIDDEN cudaError_t gce_copy(void *to, const void *from, size_t bytes, int kind, int line) {
+    return table->copy(to, from, bytes, kind, line), cudaSuccess;
 }
 HIDDEN cudaError_t gce_fill(void *to, int byte, size_t bytes, int line) {
     return table->fill(to, byte, bytes, line), cudaSuccess;

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* The values of cudaMemcpyKind: a sum of the first two, or the third. */
+enum { GC_COPY_TO_DEVICE = 1, GC_COPY_FROM_DEVICE = 2, GC_COPY_DEFAULT = 4 };
+
 void *gc_on_allocate(unsigned long bytes) {
     const gc_region *region = gc_memory_allocate("the memory of cudaMalloc", bytes ? bytes : 1);
     return region ? (void *)region->begin : NULL;
@@ -37,7 +40,13 @@ static gc_region *check_range(const void *memory, unsigned long bytes, int line)
         if (!region || !region->owned)
             return NULL;
     }
+    if (region->freed)
+        gc_stop(NULL, line, "", "copies or sets %s, which cudaFree has released.", region->name);
     uint64_t offset = (uintptr_t)memory - region->begin;
+    if (region->element && bytes % region->element != 0)
+        gc_stop(NULL, line, "The size is in bytes: count * sizeof(float).",
+                "copies or sets %lu byte%s of %s, whose elements have %u.", bytes, bytes == 1 ? "" : "s", region->name,
+                region->element);
     if (offset > region->bytes || bytes > region->bytes - offset)
         gc_stop(NULL, line, "The size is in bytes: count * sizeof(float).",
                 "copies or sets %lu bytes of %s, which has %llu from there on.", bytes, region->name,
@@ -50,11 +59,34 @@ static void note_set(gc_region *region, const void *memory, unsigned long bytes,
         gc_stop(NULL, line, "", "the emulator is out of memory.");
 }
 
-void gc_on_copy(void *to, const void *from, unsigned long bytes, int line) {
+/* Checks one side of a copy against its direction. A variable that is no buffer may be of the host or the device. */
+static void check_side(const gc_region *region, bool is_device, const char *direction, const char *verb, int line) {
+    if (is_device ? !region : region && region->owned)
+        gc_stop(
+            NULL, line,
+            "cudaMemcpy(to, from, bytes, kind): cudaMemcpyDeviceToDevice copies between what solve gets and memory of "
+            "cudaMalloc.",
+            "copies with %s, but %s %s, which is memory of the %s.", direction, verb,
+            region ? region->name : "a pointer", is_device ? "host" : "device");
+}
+
+void gc_on_copy(void *to, const void *from, unsigned long bytes, int kind, int line) {
+    static const char *const directions[] = {"cudaMemcpyHostToHost", "cudaMemcpyHostToDevice", "cudaMemcpyDeviceToHost",
+                                             "cudaMemcpyDeviceToDevice", "cudaMemcpyDefault"};
+    if (kind < 0 || kind > GC_COPY_DEFAULT)
+        gc_stop(NULL, line, "", "copies in a direction that CUDA does not have: %d.", kind);
     if (!bytes)
         return;
-    (void)check_range(from, bytes, line);
-    gc_region *region = check_range(to, bytes, line);
+    gc_region *source = check_range(from, bytes, line), *region = check_range(to, bytes, line);
+    if (kind != GC_COPY_DEFAULT) {
+        check_side(source, kind & GC_COPY_FROM_DEVICE, directions[kind], "reads from", line);
+        check_side(region, kind & GC_COPY_TO_DEVICE, directions[kind], "writes to", line);
+    }
+    for (unsigned long i = 0; source && source->owned && i < bytes; i++)
+        if (!gc_memory_is_set(source, (uintptr_t)from - source->begin + i))
+            gc_stop(NULL, line, "cudaMemcpy(to, from, bytes, kind): are the first two arguments exchanged?",
+                    "copies from %s, of which byte %lu was never set.", source->name,
+                    (unsigned long)((uintptr_t)from - source->begin + i));
     memmove(to, from, bytes);
     note_set(region, to, bytes, line);
 }

@@ -48,8 +48,8 @@ typedef struct gc_emulator_table {
     int (*release)(void *memory);
     int (*set_error)(int code);   /* sets the last error; returns it */
     int (*last_error)(int clear); /* returns it */
-    void (*copy)(void *to, const void *from, unsigned long bytes,
-                 int line); /* also within and from the host's memory */
+    /* Copies also within the host's memory. `kind` is a cudaMemcpyKind. */
+    void (*copy)(void *to, const void *from, unsigned long bytes, int kind, int line);
     void (*fill)(void *to, int byte, unsigned long bytes, int line);
 } gc_emulator_table;
 

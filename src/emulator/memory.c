@@ -84,7 +84,9 @@ gc_region *gc_memory_nearest(uintptr_t address) {
     uint64_t best_distance = gap;
     for (int i = 0; i < region_count; i++) {
         const gc_region *r = &regions[i];
-        uint64_t distance = address < r->begin ? r->begin - address : address - (r->begin + r->bytes);
+        uint64_t distance = address < r->begin              ? r->begin - address
+                            : address - r->begin < r->bytes ? 0 /* freed */
+                                                            : address - (r->begin + r->bytes);
         /* Shared arrays lie side by side; an address beyond all of them belongs to the nearest one. */
         if (distance < best_distance && (r->owned || distance < 4096)) {
             best = &regions[i];

@@ -30,10 +30,29 @@ static void read_source_line(const char *library, int number, char *line, size_t
         (void)fclose(from);
 }
 
+/* Writes where a barrier is missing between the accesses in two lines, of which the second came first. */
+static void name_missing_barrier(const gc_failure *f, const int line[2], char *hint, size_t room) {
+    int first = line[0] < line[1] ? line[0] : line[1], last = line[0] < line[1] ? line[1] : line[0];
+    if (first == last)
+        (void)snprintf(
+            hint, room,
+            "This is a race. A barrier is missing: __syncthreads() at the end of the loop around line %d, or "
+            "between what this line reads and what it writes.",
+            first);
+    else if (first < f->barrier && f->barrier < last)
+        (void)snprintf(hint, room,
+                       "This is a race. A barrier is missing at the end of the loop: __syncthreads() after line %d, "
+                       "before its next step reaches line %d.",
+                       last, first);
+    else
+        (void)snprintf(hint, room, "This is a race. A barrier is missing: __syncthreads() between line %d and line %d.",
+                       first, last);
+}
+
 void gc_report_failure(const gc_failure *failure, const char *library, char *text, size_t room) {
     const void *const place[] = {failure->place, failure->other_place};
     int line[2];
-    char where[40] = "", source[500];
+    char where[40] = "", source[500], hint[300];
     const char *other = strstr(failure->text, "%LINE%");
     gc_symbols_lines(library, place, line, 2);
     if (!failure->place)
@@ -46,8 +65,10 @@ void gc_report_failure(const gc_failure *failure, const char *library, char *tex
     if (other)
         (void)snprintf(changed, sizeof changed, "%.*s%d%s", (int)(other - failure->text), failure->text, line[1],
                        other + strlen("%LINE%"));
+    if (failure->is_shared_race)
+        name_missing_barrier(failure, line, hint, sizeof hint);
     (void)snprintf(text, room, "%s%s%s%s\n%s%s", where, failure->thread, *failure->thread ? " " : "", changed, source,
-                   failure->hint);
+                   failure->is_shared_race ? hint : failure->hint);
 }
 
 void gc_report_counts(const char *library, char *text, size_t room) {

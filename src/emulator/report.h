@@ -12,6 +12,8 @@ typedef struct gc_failure {
     const void *place;       /* address in the program; NULL: the line is known */
     int line;                /* 0: none */
     const void *other_place; /* of the other access of a race; %LINE% in the text is its line */
+    bool is_shared_race;     /* the hint is where the barrier is missing */
+    int barrier;             /* the last one that both threads passed, if it stands in a loop; 0: none */
     char text[600], hint[300];
 } gc_failure;
 

@@ -56,6 +56,7 @@ extern struct gc_emulated {
     gc_fiber *idle[MAX_THREADS];
     int idle_count;
     int counted; /* threads for which the predicate of the barrier was true */
+    int barrier; /* the line of the last barrier of the block; 0: none */
     uint64_t clock;
 } gc_emulated;
 
@@ -93,7 +94,7 @@ void *gc_on_allocate(unsigned long bytes);
 int gc_on_release(void *memory);
 int gc_on_set_error(int code);
 int gc_on_last_error(int clear);
-void gc_on_copy(void *to, const void *from, unsigned long bytes, int line);
+void gc_on_copy(void *to, const void *from, unsigned long bytes, int kind, int line);
 void gc_on_fill(void *to, int byte, unsigned long bytes, int line);
 
 #endif

@@ -166,6 +166,7 @@ static bool finish_barrier(void) {
     for (int i = 0; i < gc_emulated.thread_count; i++)
         gc_emulated.threads[i].state = READY;
     gc_emulated.by.now = ++gc_emulated.moment;
+    gc_emulated.barrier = waiting->line;
     return true;
 }
 
@@ -177,6 +178,7 @@ static void clear_shared(gc_region *region) {
 static void run_block(void) {
     const gc_emulator_index n = gc_emulated.launch->block;
     gc_emulated.by.now = gc_emulated.by.block_began = ++gc_emulated.moment;
+    gc_emulated.barrier = 0;
     gc_memory_each_shared(clear_shared);
     for (int i = 0; i < gc_emulated.thread_count; i++)
         gc_emulated.threads[i] =
