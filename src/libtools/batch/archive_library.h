@@ -16,7 +16,7 @@
     F(entry_set_perm) F(entry_set_size) F(entry_size) F(entry_sparse_count) F(error_string) F(filter_bytes)            \
     F(read_data_block) F(read_free) F(read_new) F(read_next_header) F(read_open_filename)                              \
     F(read_support_format_tar) F(write_close) F(write_data) F(write_free) F(write_header) F(write_new)                 \
-    F(write_open_fd) F(write_set_format_pax_restricted)
+    F(write_open_fd) F(write_set_format_gnutar)
 // clang-format on
 
 #define GC_ARCHIVE_FIELD(name) __typeof__(archive_##name) *(name);

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
 #include "shard_path.h"
 #include "state.h"
@@ -30,7 +31,8 @@ typedef struct shard_index {
     gc_state state;
     member *member; /* in their order */
     int64_t count;
-    int64_t *slot; /* hash table of the names: index + 1, or 0 */
+    int64_t *slot; /* hash table of the keys: index of the first member + 1, or 0 */
+    int64_t *next; /* of each member: index of the next one with its key + 1, or 0 */
     uint64_t mask;
     uint64_t used;    /* time of the last use */
     char damage[200]; /* why the members behind the last one are not known; "": there are none */
@@ -45,6 +47,7 @@ static void free_index(shard_index *x) {
         free(x->member[i].name);
     free(x->member);
     free(x->slot);
+    free(x->next);
     free(x->path);
     *x = (shard_index){.path = NULL};
 }
@@ -134,17 +137,35 @@ static gpuconv_status list_members(const gc_archive *la, struct archive *a, shar
     return GPUCONV_OK;
 }
 
+size_t gc_shard_key_length(const char *name) {
+    const char *slash = strrchr(name, '/'), *file = slash ? slash + 1 : name;
+    return (size_t)(file - name) + strcspn(file, ".");
+}
+
+static bool has_key(const char *name, const char *key, size_t length) {
+    return gc_shard_key_length(name) == length && strncmp(name, key, length) == 0;
+}
+
+/* Returns the slot of a name's key. */
+static int64_t *slot_of(const shard_index *x, const char *name) {
+    const size_t length = gc_shard_key_length(name);
+    uint64_t at = gc_hash_bytes(name, length);
+    while (x->slot[at & x->mask] && !has_key(x->member[x->slot[at & x->mask] - 1].name, name, length))
+        at++;
+    return &x->slot[at & x->mask];
+}
+
 static bool make_table(shard_index *x) {
     const int64_t slots = gc_power_of_two(gc_max(64, 2 * x->count));
     x->mask = (uint64_t)slots - 1;
     x->slot = gc_calloc(slots, sizeof *x->slot);
-    for (int64_t i = 0; x->slot && i < x->count; i++) {
-        uint64_t at = gc_hash(x->member[i].name);
-        while (x->slot[at & x->mask])
-            at++;
-        x->slot[at & x->mask] = i + 1;
+    x->next = gc_calloc(gc_max(1, x->count), sizeof *x->next);
+    for (int64_t i = x->count - 1; x->slot && x->next && i >= 0; i--) {
+        int64_t *slot = slot_of(x, x->member[i].name);
+        x->next[i] = *slot;
+        *slot = i + 1;
     }
-    return x->slot != NULL;
+    return x->slot && x->next;
 }
 
 static gpuconv_status make_index(shard_index *x, const char *path, gpuconv_error *error) {
@@ -186,7 +207,9 @@ static gpuconv_status find_index(const char *path, shard_index **found, gpuconv_
             oldest = x;
     }
     free_index(oldest);
+    const locale_t before = gc_locale_enter(); /* names stay bytes: libarchive converts them to those of the locale */
     gpuconv_status status = make_index(oldest, path, error);
+    gc_locale_leave(before);
     if (!status) {
         oldest->used = ++uses;
         *found = oldest;
@@ -194,14 +217,12 @@ static gpuconv_status find_index(const char *path, shard_index **found, gpuconv_
     return status;
 }
 
+/* Returns the last member of a name, which tar extracts last; NULL: none. */
 static const member *find_member(const shard_index *x, const char *name) {
-    uint64_t at = gc_hash(name);
-    const member *found = NULL; /* the last of several with one name, as tar extracts them */
-    for (; x->slot[at & x->mask]; at++) {
-        const member *m = &x->member[x->slot[at & x->mask] - 1];
-        if (strcmp(m->name, name) == 0)
-            found = m;
-    }
+    const member *found = NULL;
+    for (int64_t i = *slot_of(x, name); i; i = x->next[i - 1])
+        if (strcmp(x->member[i - 1].name, name) == 0)
+            found = &x->member[i - 1];
     return found;
 }
 
@@ -238,26 +259,15 @@ gpuconv_status gc_shard_find(const char *shard, const char *name, int64_t *offse
     return status;
 }
 
-size_t gc_shard_key_length(const char *name) {
-    const char *slash = strrchr(name, '/'), *file = slash ? slash + 1 : name;
-    return (size_t)(file - name) + strcspn(file, ".");
-}
-
 void gc_shard_siblings(const char *shard, const char *name, bool (*add)(void *context, const gc_shard_member *sibling),
                        void *context) {
     gpuconv_error ignored;
     shard_index *x;
-    const size_t length = gc_shard_key_length(name);
     pthread_mutex_lock(&lock);
-    const member *m = find_index(shard, &x, &ignored) == GPUCONV_OK ? find_member(x, name) : NULL;
-    int64_t i = m ? m - x->member : 0;
-    while (m && i > 0 && gc_shard_key_length(x->member[i - 1].name) == length &&
-           strncmp(x->member[i - 1].name, name, length) == 0)
-        i--;
-    for (; m && i < x->count && gc_shard_key_length(x->member[i].name) == length &&
-           strncmp(x->member[i].name, name, length) == 0;
-         i++)
-        if (strcmp(x->member[i].name, name) != 0 && !add(context, &x->member[i]))
+    const bool known = find_index(shard, &x, &ignored) == GPUCONV_OK;
+    for (int64_t i = known ? *slot_of(x, name) : 0; i; i = x->next[i - 1])
+        if (strcmp(x->member[i - 1].name, name) != 0 && find_member(x, x->member[i - 1].name) == &x->member[i - 1] &&
+            !add(context, &x->member[i - 1]))
             break;
     pthread_mutex_unlock(&lock);
 }

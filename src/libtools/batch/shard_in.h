@@ -26,8 +26,8 @@ gpuconv_status gc_shard_list(const char *shard, bool (*add)(void *context, const
 gpuconv_status gc_shard_find(const char *shard, const char *member, int64_t *offset, int64_t *size,
                              gpuconv_error *error);
 
-/* Calls `add` for the members that belong to the same sample, because their names up to the first dot of the file name
- * are equal, and are not the member itself, until it returns false. */
+/* Calls `add` for the members, wherever they stand, that belong to the same sample, because their names up to the first
+ * dot of the file name are equal, and are not the member itself, until it returns false. */
 void gc_shard_siblings(const char *shard, const char *member,
                        bool (*add)(void *context, const gc_shard_member *sibling), void *context);
 

@@ -3,7 +3,9 @@
 
 #include "archive_library.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
 #include "own_files.h"
 #include "shard_in.h"
@@ -99,7 +101,8 @@ typedef struct packing {
     struct archive *to;
     const char *path;   /* of the shard */
     int64_t first, end; /* its entries */
-    bool odd_names;     /* an output has a name that another member of a sample may have */
+    char **name;        /* hash table of the outputs' names and of the copied members; NULL: a free slot */
+    int64_t slots, names;
     const char *output; /* whose sample the siblings join */
     int from;           /* descriptor of the shard from which siblings are copied */
     gpuconv_status status;
@@ -174,15 +177,47 @@ static void note_left_out(gc_packer *p, const gc_shard_member *sibling) {
         p->c.note(p->c.context, text);
 }
 
-/* Decides whether a name is that of an output in the shard. */
-static bool is_output(const packing *k, const char *name) {
-    for (int64_t i = k->first; i < k->end && k->odd_names; i++) {
-        const gc_entry *e = valid_entry(k->p, i);
-        const char *early = e ? gc_entry_early(e) : NULL;
-        if (e && (strcmp(e->output, name) == 0 || (early && strcmp(early, name) == 0)))
-            return true;
-    }
-    return false;
+/* Returns the slot of a name in the table. */
+static char **slot_of(char **table, int64_t slots, const char *name) {
+    uint64_t at = gc_hash(name);
+    while (table[at & (uint64_t)(slots - 1)] && strcmp(table[at & (uint64_t)(slots - 1)], name) != 0)
+        at++;
+    return &table[at & (uint64_t)(slots - 1)];
+}
+
+/* Doubles the table of names. @return false: out of memory */
+static bool grow_names(packing *k) {
+    const int64_t slots = gc_max(64, 2 * k->slots);
+    char **larger = gc_calloc(slots, sizeof *larger);
+    for (int64_t i = 0; larger && i < k->slots; i++)
+        if (k->name[i])
+            *slot_of(larger, slots, k->name[i]) = k->name[i];
+    if (!larger)
+        return false;
+    free((void *)k->name);
+    k->name = larger;
+    k->slots = slots;
+    return true;
+}
+
+/* Inserts the name of a member. @return false: the shard has it, or out of memory (k->status) */
+static bool insert_name(packing *k, const char *name) {
+    const bool fits = 2 * (k->names + 1) <= k->slots || grow_names(k);
+    char **slot = fits ? slot_of(k->name, k->slots, name) : NULL;
+    if (slot && *slot)
+        return false;
+    if (slot)
+        *slot = strdup(name);
+    if (!slot || !*slot)
+        k->status = gc_fail_memory(k->error, k->path);
+    k->names++;
+    return !k->status;
+}
+
+static void free_names(packing *k) {
+    for (int64_t i = 0; i < k->slots; i++)
+        free(k->name[i]);
+    free((void *)k->name);
 }
 
 static bool add_sibling(void *context, const gc_shard_member *sibling) {
@@ -191,13 +226,14 @@ static bool add_sibling(void *context, const gc_shard_member *sibling) {
     if (gc_shard_is_audio(sibling->name))
         return true;
     if (snprintf(renamed, sizeof renamed, "%.*s%s", (int)gc_shard_key_length(k->output), k->output,
-                 sibling->name + gc_shard_key_length(sibling->name)) >= GC_OWN_PATH ||
-        is_output(k, renamed))
+                 sibling->name + gc_shard_key_length(sibling->name)) >= GC_OWN_PATH)
         return true;
     if (sibling->why) {
         note_left_out(k->p, sibling);
         return true;
     }
+    if (!insert_name(k, renamed)) /* an output, or the sample has two sounds */
+        return !k->status;
     return add_bytes(k, renamed, k->from, sibling->offset, sibling->size) == GPUCONV_OK;
 }
 
@@ -256,10 +292,17 @@ static gpuconv_status write_members(packing *k, int fd) {
     k->to = k->la->write_new();
     if (!k->to)
         return gc_fail_memory(k->error, k->path);
-    if (k->la->write_set_format_pax_restricted(k->to) != ARCHIVE_OK || k->la->write_open_fd(k->to, fd) != ARCHIVE_OK)
+    /* In this format names are bytes, which pax would convert from the locale to UTF-8. */
+    if (k->la->write_set_format_gnutar(k->to) != ARCHIVE_OK || k->la->write_open_fd(k->to, fd) != ARCHIVE_OK)
         fail_archive(k);
-    for (int64_t i = k->first; i < k->end; i++)
-        k->odd_names |= valid_entry(k->p, i) && !gc_shard_is_audio(valid_entry(k->p, i)->output);
+    for (int64_t i = k->first; i < k->end && !k->status; i++) {
+        const gc_entry *e = valid_entry(k->p, i);
+        const char *early = e ? gc_entry_early(e) : NULL;
+        if (e)
+            (void)insert_name(k, e->output);
+        if (early)
+            (void)insert_name(k, early);
+    }
     for (int64_t i = k->first; i < k->end && !k->status; i++)
         (void)add_entry(k, i);
     if (!k->status && k->la->write_close(k->to) != ARCHIVE_OK)
@@ -282,7 +325,10 @@ static gpuconv_status pack(gc_packer *p, int64_t shard, gpuconv_error *error) {
         return status;
     packing k = {
         .p = p, .path = path, .first = shard * p->c.size, .end = end_of_shard(p, shard), .from = -1, .error = error};
+    const locale_t before = gc_locale_enter(); /* in others libarchive converts names */
     status = write_members(&k, gc_output_file_descriptor(file));
+    gc_locale_leave(before);
+    free_names(&k);
     if (!status)
         status = gc_output_file_commit(file, error);
     gc_output_file_free(file);
