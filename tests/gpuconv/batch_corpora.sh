@@ -70,6 +70,26 @@ lines kp/text 's0-h0 a b\ns0-h1 a b\ns1-h0 \ns1-h1 \n'
 lines kp/utt2spk 's0-h0 sam\ns0-h1 sam\ns1-h0 sam\ns1-h1 sam\n'
 lines kp/spk2utt 'sam s0-h0 s0-h1 s1-h0 s1-h1\n'
 says kp/wav.scp "s1-h1 $PWD/kp/s1-h1.wav"
+printf 's1 m\n' >k/spk2gender
+: >k/feats.scp
+cp k/segments k/kept
+make_audio noise k/two.wav wav-16 2 16000 4000 0.1
+printf 'u0 c/a/x0.flac\nu1 k/two.wav\n' >k/wav.scp
+printf 's0 u0 0 0.1 0\ns1 u1 0 0.1 1\ns2 u1 0 0.1 0\ns3 u1 0 0.1 -1\ns4 u0 0 0.1 1\ns5 u0 0 0.1 left\n' >k/segments
+rm k/text k/utt2spk
+batch 1 k --irs ir/h0.wav --preset speech --out kc
+says "$work/log/err" "k/wav.scp: not carried over into the list of the outputs: spk2gender, feats.scp"
+lines kc/segments 's0 s0 0 0.1\ns3 s3 0 0.1\n'
+[ "$(grep -c 'one channel of a recording is not read' kc/results.jsonl)" -eq 3 ] || fail "channels: $(cat kc/results.jsonl)"
+says kc/results.jsonl "a number from 0, or -1, not 'left'"
+# A file that is named twice: the first output is listed, whichever line of results.jsonl comes last.
+rm k/segments
+printf 'u0 c/a/x0.flac\nu0 c/a/x0.flac\n' >k/wav.scp
+batch 1 k --irs ir/h0.wav --preset speech --out kd --workers 1
+says kd/wav.scp "u0 kd/u0.wav"
+batch 1 k --irs ir/h0.wav --preset speech --out kd --workers 1 --resume
+says "$work/log/err" "1 done before"
+mv k/kept k/segments
 batch 2 k --irs k/rir_list --out k
 says "$work/log/err" "would be replaced"
 

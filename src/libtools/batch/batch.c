@@ -215,6 +215,13 @@ static gpuconv_status write_list(gc_batch_state *s, gpuconv_status status, gpuco
         return status;
     const gc_list_output output = {b->folder, b->absolute, b->id_suffix, b->shard_size};
     gpuconv_status listed = gc_list_write(b->manifest, &output, &s->progress.listed, &why);
+    char names[256], text[1024];
+    if (!listed && b->note && b->manifest->kind == GC_LIST_KALDI &&
+        gc_list_left_out_kaldi(b->manifest->list[0], names, sizeof names)) {
+        (void)snprintf(text, sizeof text, "%.500s: not carried over into the list of the outputs: %s",
+                       b->manifest->list[0], names);
+        b->note(b->context, text);
+    }
     if (listed && !status)
         *error = why;
     return status ? status : listed;

@@ -176,8 +176,8 @@ static bool parse_line(gc_history *h, const char *line, size_t length, bool *und
         bool replacing = strcmp(status, "replacing") == 0;
         if (replacing || strcmp(status, "done") == 0)
             parse_past_line(p, &h->manifest->entry[i], object, replacing);
-        else
-            p->done = false;
+        else if (json_integer_value(json_object_get(object, "line")) == h->manifest->entry[i].line)
+            p->done = false; /* a line of another entry was refused, because this one has the output */
     }
     json_decref(object);
     return good;

@@ -1,6 +1,7 @@
 /* Parses Kaldi's wav.scp, with or without segments, and the transcripts and speakers beside it. */
 #include "kaldi.h"
 #include "kaldi_table.h"
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
 #include "list.h"
@@ -11,11 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* A folder of Kaldi: the recordings of a wav.scp that has segments, and the transcripts and speakers beside it. */
 typedef struct folder {
     gc_kaldi_table recordings, text, speakers;
     bool has_text, has_speakers;
+    const char *counted; /* the recording whose channels were counted last */
+    int channels;
 } folder;
 
 /* Keeps the speaker and the transcript of an utterance, as "SPEAKER TEXT". An utterance without speaker is its own, as
@@ -54,12 +58,43 @@ static bool fill_part(gc_row *row, const char *begin, const char *end) {
     return gc_row_set(row, GC_COLUMN_OFFSET, begin) && gc_row_set(row, GC_COLUMN_LENGTH, length);
 }
 
+/* Returns the channels of a recording; 1 if it is no audio file, which its entry reports. */
+static int count_channels(folder *f, const char *path) {
+    gpuconv_error ignored;
+    gc_reader *reader;
+    struct stat st;
+    if (path == f->counted)
+        return f->channels;
+    f->counted = path;
+    f->channels = 1;
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && gc_reader_new(path, &reader, &ignored) == GPUCONV_OK) {
+        f->channels = gc_reader_info(reader)->channels;
+        gc_reader_free(reader);
+    }
+    return f->channels;
+}
+
+/* Refuses a segment of one channel of several. @return false: out of memory */
+static bool check_channel(gc_row *row, const char *path, const char *channel, folder *f) {
+    int64_t number;
+    if (!channel || strcmp(channel, "-1") == 0)
+        return true;
+    if (!gc_integer_parse(channel, &number) || number < 0)
+        return gc_row_refuse(row, "the channel of a segment is a number from 0, or -1, not", channel);
+    return (number == 0 && count_channels(f, path) == 1) ||
+           gc_row_refuse(
+               row,
+               "a segment of one channel of a recording is not read; write the channels to files of their own "
+               "(sox FILE OUT remix 1); channel",
+               channel);
+}
+
 /* Fills in a row from a line of segments. @return false: out of memory */
-static bool fill_segment(gc_row *row, char *id, char *rest, const folder *f) {
+static bool fill_segment(gc_row *row, char *id, char *rest, folder *f) {
     char *key = strtok_r(rest, GC_KALDI_BLANKS, &rest), *begin = strtok_r(rest, GC_KALDI_BLANKS, &rest),
-         *end = strtok_r(rest, GC_KALDI_BLANKS, &rest);
+         *end = strtok_r(rest, GC_KALDI_BLANKS, &rest), *channel = strtok_r(rest, GC_KALDI_BLANKS, &rest);
     const char *path = key ? gc_kaldi_table_find(&f->recordings, key) : NULL;
-    return path ? fill(row, id, path, f) && fill_part(row, begin, end)
+    return path ? fill(row, id, path, f) && fill_part(row, begin, end) && check_channel(row, path, channel, f)
                 : gc_row_refuse(row, "the segment names a recording that wav.scp does not have:", key ? key : "");
 }
 

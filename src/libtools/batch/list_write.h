@@ -17,4 +17,8 @@ gpuconv_status gc_list_write(const gc_manifest *manifest, const gc_list_output *
 gpuconv_status gc_list_write_kaldi(const gc_manifest *manifest, const gc_list_output *output, const gc_history *history,
                                    int64_t *count, gpuconv_error *error);
 
+/* Writes the names of the files beside the wav.scp `list` that the folder of the outputs does not get into `text`.
+ * @return whether there are any */
+bool gc_list_left_out_kaldi(const char *list, char *text, size_t room);
+
 #endif

@@ -5,8 +5,10 @@
 #include "libgpuconv/core/output_file.h"
 #include "list_write.h"
 #include "own_files.h"
+#include "place.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -150,4 +152,19 @@ gpuconv_status gc_list_write_kaldi(const gc_manifest *m, const gc_list_output *o
         free(u.list[i].path);
     free(u.list);
     return status;
+}
+
+bool gc_list_left_out_kaldi(const char *list, char *text, size_t room) {
+    static const char *const names[] = {
+        "spk2gender", "spk2age",  "utt2lang",   "utt2dur", "utt2num_frames",        "utt2uniq",
+        "reco2dur",   "ctm",      "stm",        "glm",     "reco2file_and_channel", "feats.scp",
+        "vad.scp",    "cmvn.scp", "frame_shift"};
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = gc_path_beside(list, names[i]);
+        if (path && access(path, F_OK) == 0 && length < room)
+            length += (size_t)snprintf(text + length, room - length, "%s%s", length ? ", " : "", names[i]);
+        free(path);
+    }
+    return length > 0;
 }
