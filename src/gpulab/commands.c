@@ -377,7 +377,8 @@ const gc_command gc_lab_command = {
                "  check [MODULE...]    compare every variant with its reference; check every effect\n"
                "  device               print the GPU's properties and the occupancy of a launch\n"
                "  sweep MODULE AXIS    convolution threads, convolution blocks, or matmul size\n"
-               "  try EXERCISE [FILE]  compile, check, explain and time your own kernel; without FILE: the task\n"
+               "  try EXERCISE [FILE]  compile, check, explain and time your own kernel; without FILE: the task.\n"
+               "                       Needs no GPU: without one an emulator checks the kernel, with g++ or clang++\n"
                "  amdahl               print the speedup that Amdahl's law allows for vector-add\n"
                "  report               print a run as tables, or write a page with --html",
     .options = table,

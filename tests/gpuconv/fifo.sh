@@ -55,7 +55,7 @@ for out in in.fifo -; do
     kill -s TERM $job
     ends 130 "a reader that takes nothing, $out"
     one_line "interrupted"
-    dd <&3 bs=65536 count=1 >"$work/log/drained" 2>&1 # what it wrote before
+    dd <&3 iflag=nonblock bs=65536 count=1 >"$work/log/drained" 2>&1 # what it wrote before the signal, if anything
 done
 exec 3<&-
 

@@ -27,6 +27,9 @@ refuses 2 "--trheads=2: unknown option; did you mean --threads? try --help" --tr
 refuses 2 "--wrkers: unknown option; did you mean --workers?" batch --wrkers 3 m.csv
 refuses 2 "did you mean gpuconv play?" plya in.wav
 refuses 2 "did you mean gpuconv batch?" btach m.csv --quiet
+refuses 2 "'btach' is neither a file nor a subcommand; did you mean gpuconv batch?" btach --inputs in.wav
+refuses 2 "did you mean gpuconv calibrate?" calibrat --threads 2 --nonsense
+refuses 2 "did you mean gpuconv ir info?" info --json in.wav
 refuses 2 "did you mean gpuconv ir info?" info in.wav
 refuses 2 "did you mean gpuconv help?" hlep
 refuses 2 "'plya' is neither a file nor a subcommand; did you mean gpuconv play?" plya in.wav ir.wav

@@ -299,18 +299,18 @@ static const char *subcommand_like(const char *word) {
     return near.best;
 }
 
-static int command(const char **arguments, int count) {
-    const bool is_missing = count > 0 && strcmp(arguments[0], "-") != 0 && access(arguments[0], F_OK) != 0;
-    const char *meant = count > 0 && (count != 3 || is_missing) ? subcommand_like(arguments[0]) : NULL;
-    if (meant && count == 3)
-        return gc_print_error(GC_EXIT_USAGE,
-                              "'%.60s' is neither a file nor a subcommand; did you mean gpuconv %s? try --help",
-                              arguments[0], meant);
+bool gc_refuse_mistyped(const char *word) {
+    const char *meant = access(word, F_OK) != 0 ? subcommand_like(word) : NULL;
     if (meant)
-        return gc_print_error(GC_EXIT_USAGE,
-                              "three files are needed, IN IR OUT, not %d, and '%.60s' is no subcommand; did you mean "
-                              "gpuconv %s? try --help",
-                              count, arguments[0], meant);
+        (void)gc_print_error(GC_EXIT_USAGE,
+                             "'%.60s' is neither a file nor a subcommand; did you mean gpuconv %s? try --help", word,
+                             meant);
+    return meant != NULL;
+}
+
+static int command(const char **arguments, int count) {
+    if (count > 0 && gc_refuse_mistyped(arguments[0]))
+        return GC_EXIT_USAGE;
     if (count == 1)
         return gc_print_error(
             GC_EXIT_USAGE,

@@ -4,6 +4,8 @@
 
 #include "cli/cli.h"
 
+#include <stdbool.h>
+
 /* All subcommands. `gpuconv IN IR OUT` is the first; "bench rows" and "bench rt" come before "bench", because the first
  * match is taken.
  */
@@ -11,6 +13,10 @@ extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_
     gc_command_bench, gc_command_calibrate, gc_command_ir_info, gc_command_ir_measure, gc_command_ir_synth,
     gc_command_live, gc_command_play;
 extern const gc_command *const gc_commands[]; /* NULL at the end */
+
+/* Prints an error that names the subcommand that `word` was probably meant as, if it is neither a file nor a subcommand.
+ * @return whether it did */
+bool gc_refuse_mistyped(const char *word);
 
 /* The words of --algorithm, the names of the library's algorithms, for argDescrip and gc_choose. The index of a word is
  * its gpuconv_algorithm. Every main fills them before it reads the tables of options. */

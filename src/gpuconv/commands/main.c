@@ -92,6 +92,8 @@ static int run(int argc, char **argv) {
         return gc_command_run(command, argc - words, rest);
     }
     int status = explain_group(argc, argv, false);
+    if (status < 0 && argc > 1 && argv[1][0] != '-' && gc_refuse_mistyped(argv[1])) /* before its options are read */
+        return GC_EXIT_USAGE;
     return status >= 0 ? status : gc_command_run(&gc_command_convolve, argc, (const char **)argv);
 }
 
