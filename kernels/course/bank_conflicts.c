@@ -83,10 +83,9 @@ const gc_lab_module gc_lab_bank_conflicts = {
         "The stride between neighbouring threads decides: 1 causes no conflict, 2 makes two threads share a bank, 32 "
         "puts all threads on one bank. With 33 there is no conflict again, because each thread reads one bank further "
         "than its neighbour. This is the reason for the padding of a tile in the module transpose.",
-    .see =
-        "Cycles per read: broadcast, stride 1 and stride 33 take the latency without conflicts, and the time grows "
-        "with every doubling of the stride. On an H200 the latency is 29 cycles, and an n-way conflict adds 2 (n - 1) "
-        "cycles: 91 cycles for 32 threads on one bank.",
+    .see = "Cycles per read: broadcast, stride 1 and stride 33 take the latency without conflicts, and the time grows "
+           "with every doubling of the stride. Each further thread of a warp on the same bank adds the same number of "
+           "cycles.",
     .next = "gpulab run transpose shows the gain from the padding in a real kernel.",
     .dimension = {"warps"},
     .buffers = buffers,

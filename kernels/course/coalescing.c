@@ -131,12 +131,11 @@ const gc_lab_module gc_lab_coalescing = {
         "order costs nothing, and the results are written along rows again.\n\n"
         "With a misaligned start a warp needs one sector more. The neighbouring warp needs the same sector, so it is "
         "usually in the cache.",
-    .see = "On an H200 vertical access takes 6.9 times as long as horizontal access for the same bytes. Corner turning "
-           "takes no longer than horizontal access; here it is even 9 % faster, probably because each thread has "
-           "several loads in flight.\n\n"
-           "Stride 2 takes 1.4 times as long as stride 1, stride 8 takes 5.2 times as long, and stride 32 takes 11 "
-           "times as long. Beyond stride 8 a warp needs no more sectors, so the further increase must come from the "
-           "levels behind the L1 cache. A misaligned start costs 2 %. The best variant is float4, at 98 % of the copy.",
+    .see = "Vertical access takes several times as long as horizontal access for the same bytes. Corner turning takes "
+           "no longer than horizontal access, and may take less, probably because each thread has several loads in "
+           "flight.\n\nThe time grows with the stride. Beyond stride 8 a warp needs no more sectors, so the further "
+           "increase must come from the levels behind the L1 cache. A misaligned start costs little. The wide loads "
+           "come closest to the copy.",
     .next = "gpulab run transpose applies corner turning to a matrix whose rows must become columns.",
     .dimension = {"rows", "columns"},
     .buffers = buffers,

@@ -97,12 +97,12 @@ const gc_lab_module gc_lab_constant_memory = {
         "Shared memory has 32 banks and can deliver 32 different numbers at a time. The L1 cache is between the two; "
         "__ldg tells the compiler that the data does not change, so that the loads may use it.",
     .see =
-        "On an H200, with a uniform index, the shared copy takes 0.09 ms, __ldg 0.13 ms, constant memory 0.34 ms and "
-        "volatile global loads 0.70 ms. With a divergent index shared memory takes the same 0.09 ms, __ldg 0.52 ms, "
-        "constant memory 9.1 ms, which is 27 times as long as before, and volatile global loads 19.7 ms.\n\n"
-        "Constant memory is not the fastest here even when all threads read the same number: the index changes with "
-        "every read. Its best case is a kernel in which the index is known at compile time, because the arithmetic "
-        "instruction then takes the constant as an operand and needs no load.",
+        "Compare each memory with a uniform and with a divergent index. Shared memory takes the same time with both. "
+        "Constant memory answers one address at a time, so that a warp with many addresses waits for all of them; "
+        "volatile global loads, which no cache near the multiprocessor serves, suffer most.\n\nConstant memory is "
+        "not the fastest here even when all threads read the same number: the index changes with every read. Its "
+        "best case is a kernel in which the index is known at compile time, because the arithmetic instruction then "
+        "takes the constant as an operand and needs no load.",
     .next = "gpulab run convolution has filter taps in global and in constant memory. gpulab run bank-conflicts shows "
             "which accesses to shared memory are slow.",
     .dimension = {"threads"},

@@ -245,13 +245,11 @@ const gc_lab_module gc_lab_convolution = {
         "moves by one input. When the loop is unrolled x times, the compiler knows the role of every register, and no "
         "value has to be moved.\n\n"
         "Most of the remaining instructions are multiply-adds, so the rate of the multiply-add loop is the ceiling.",
-    .see =
-        "For 2^13 outputs on an H200 one thread takes 25.6 ms and one block of 1024 threads 0.144 ms: 178 times as "
-        "fast. Taps from constant memory slow the single thread down (31.8 ms) and speed the block up (0.107 ms).\n\n"
-        "For 2^23 outputs one CPU core takes 341 ms and the first kernel on the whole GPU 1.15 ms, which is 297 "
-        "times as fast. Compare the register-unrolled kernels with the multiply-add loop: 4 outputs per thread reach "
-        "54 % of it, 8 only 30 %, 16 reach 71 % and 32 reach 55 %. The best takes 0.19 ms, 6 times as fast as the "
-        "first kernel; the course reached 70 % too.",
+    .see = "Compare one thread with one block of 1024 threads at 2^13 outputs. Taps from constant memory slow the "
+           "single thread down and speed the block up.\n\nFor 2^23 outputs compare one CPU core with the first kernel "
+           "on the whole GPU, and the register-unrolled kernels with the multiply-add loop. The share does not simply "
+           "grow with the outputs per thread: 8 are worse than 4, and 32 worse than 16. The course's best kernel "
+           "reached 70 % of its card.",
     .next =
         "gpulab sweep convolution threads and gpulab sweep convolution blocks draw the course's two plots for your "
         "GPU: 1 to 1024 threads on one multiprocessor, and 1 to 16384 blocks, with a peak at every multiple of the "

@@ -110,10 +110,10 @@ const gc_lab_module gc_lab_divergence = {
         "nothing.\n\n"
         "Often the branch can be avoided: compute the part that all sides share, and use a sign, a minimum or a "
         "select for the difference. For short branches the compiler does this itself, with predicated instructions.",
-    .see =
-        "The points are random, so nearly every warp has points in all four quadrants. On an H200 the kernel with "
-        "branches takes 2.3 times as long as the one without (0.69 against 0.30 ms for 2^26 points). The kernel "
-        "without branches reaches 85 % of the copy's speed, fast intrinsics 90 %, and two points per thread reach it.",
+    .see = "The points are random, so nearly every warp has points in all four quadrants. Compare the kernel with "
+           "branches with the one without: a warp runs through all four branches, one after the other. The kernel "
+           "without branches comes close to the copy's speed, fast intrinsics closer, and two points per thread reach "
+           "it.",
     .next = "Fill the input with points that are sorted by quadrant: the kernel with branches becomes faster, because "
             "each warp takes only one branch. Then read gpulab show reconvergence.",
     .dimension = {"points"},

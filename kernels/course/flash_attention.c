@@ -147,7 +147,8 @@ static const gc_lab_variant variants[] = {
      .changed = "one kernel with the same tiles; the scores stay on the chip",
      .limit =
          "The tiles are the same; the 17.2 GB of scores are neither written nor read. This saves less than their 4.1 "
-         "ms, because the softmax and its rescaling now run between the products. Reads of shared memory and the exponential keep both below the "
+         "ms, because the softmax and its rescaling now run between the products. Reads of shared memory and the "
+         "exponential keep both below the "
          "multiply-add loop. Next: faster products.",
      .where = LAB_GPU,
      .tolerance = 2e-5,
@@ -208,17 +209,16 @@ const gc_lab_module gc_lab_flash_attention = {
         "the registers with the result of the first product have the layout that the second product needs for its "
         "input, so that the scores do not even pass through shared memory.",
     .see =
-        "Compare the three kernels and the online softmax: they have the same tiles, so the difference is what fusing "
-        "alone brings. On an H200 it is 15 % for 8192 tokens, 23.4 against 20.0 ms, and 3 % for 2048, 1.44 against "
-        "1.39 ms. The 17 GB of scores are 4.1 ms at the copy's rate; the two products take the rest of both. What the "
-        "online softmax saves first is memory, which no longer grows with the square of the number of tokens. For "
-        "512 tokens the scores of all heads are 16 MB and fit into the L2 cache.\n\n"
-        "With tensor cores the products are so fast that scores in memory would decide: those 4.1 ms are more than "
-        "either of the last two kernels takes for all of its work.\n\n"
-        "The limit of the last two kernels is cuBLAS's fp16 rate. wgmma comes much closer to it than mma, because "
-        "the softmax runs while the tensor cores multiply.\n\n"
-        "gpulab run flash-attention --json contains the relative error against double precision as rms: with 16-bit "
-        "weights it is 2e-4, about a hundred times that of fp32.",
+        "Compare the three kernels and the online softmax: they have the same tiles, so the difference is what "
+        "fusing alone brings. It grows with the number of tokens. Divide the 17 GB of scores for 8192 tokens by the "
+        "copy's rate: the two products take the rest of both. What the online softmax saves first is memory, which "
+        "no longer grows with the square of the number of tokens. For 512 tokens the scores of all heads are 16 MB "
+        "and fit into the L2 cache.\n\nWith tensor cores the products are so fast that scores in memory would "
+        "decide: their way through memory would take longer than either of the last two kernels takes for all of its "
+        "work.\n\nThe limit of the last two kernels is cuBLAS's fp16 rate. wgmma comes much closer to it than mma, "
+        "because the softmax runs while the tensor cores multiply.\n\ngpulab run flash-attention --json contains the "
+        "relative error against double precision as rms: with 16-bit weights it is 2e-4, about a hundred times that "
+        "of fp32.",
     .next =
         "Compare 2048 and 8192 tokens: the time grows with the square of the number of tokens, but the memory of the "
         "online kernels does not. gpulab show matmul explains the products.",

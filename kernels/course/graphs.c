@@ -170,11 +170,11 @@ const gc_lab_module gc_lab_graphs = {
         "block, its own barrier is the cheapest of all.",
     .see =
         "There are 1000 steps, so the milliseconds in the table are microseconds a step. Compare them with the empty "
-        "launch below the table. On an H100 a step takes 8.7 microseconds if the host waits, 2.7 as a launch in a stream, 3.7 "
-        "in a graph that is made anew, 1.8 in one that is updated, 1.2 in one that is kept, 1.35 with a barrier of the grid, "
-        "and 0.64 in one block; one core of the host takes 2.8. Thus a graph is worth its capture from its second launch "
-        "on, and a barrier of the grid is no faster than the end of a kernel in a graph. The results are the same in all "
-        "variants, because each step waits for the one before.",
+        "launch below the table. A step takes longest if the host waits, less as a launch in a stream, and less "
+        "again in a graph that is updated or kept; making a graph anew costs more than the launches that it "
+        "replaces. One block without any launch is the fastest. Thus a graph is worth its capture from its second "
+        "launch on, and a barrier of the grid is no faster than the end of a kernel in a graph. The results are the "
+        "same in all variants, because each step waits for the one before.",
     .next =
         "gpulab run graphs --size 65536x1000 has steps of 256 blocks: the larger the step, the less a launch matters. "
         "gpulab show streams overlaps work that does not depend on each other.",

@@ -74,9 +74,8 @@ const gc_lab_module gc_lab_hello = {
         "The GPU assigns blocks to its multiprocessors in any order, and a block cannot rely on another block having "
         "run. This is why the same grid runs on a small GPU and on a large one.",
     .see =
-        "The output has six pairs of block and thread, each of them once. Look at the time too: on an H200 the launch "
-        "takes 3 microseconds, which is the time of an empty launch, while the CPU needs a few nanoseconds for six "
-        "pairs.",
+        "The output has six pairs of block and thread, each of them once. Look at the time too: the launch takes the "
+        "time of an empty launch, microseconds, while the CPU needs a few nanoseconds for six pairs.",
     .next = "gpulab run hello --size 1000x1024 starts a million threads: compare its time with that of six threads. "
             "gpulab show vector-add gives every thread some work.",
     .dimension = {"blocks", "threads"},

@@ -141,10 +141,10 @@ const gc_lab_module gc_lab_image = {
         "makes the reuse explicit: a block loads its pixels with a halo of one pixel, waits at a barrier, and "
         "computes from shared memory. A thread that computes several pixels can keep their inputs in registers, and "
         "needs even fewer loads.",
-    .see = "Look at the share of the copy's speed. On an H200 fading reaches 60 %, because a thread has only one load "
-           "of 4 bytes in flight. The blur from global memory reaches 49 %: the cache serves eight of its nine loads. "
-           "The tile in shared memory is slower, 38 %: it adds a barrier and the way through shared memory, and saves "
-           "only loads that hit the cache. The blur in registers reaches 96 %, with about one load per pixel.",
+    .see = "Look at the share of the copy's speed. Fading does not reach it, because a thread has only one load of 4 "
+           "bytes in flight. For the blur from global memory the cache serves eight of nine loads. The tile in shared "
+           "memory is slower: it adds a barrier and the way through shared memory, and saves only loads that hit the "
+           "cache. The blur in registers nearly reaches it, with about one load per pixel.",
     .next =
         "Widen the blur to 5 x 5 weights in all three kernels: 25 loads per pixel. Is the tile still slower than the "
         "cache? gpulab run registers has Khunjush's image of 64 x 48 pixels, which shows how blocks are assigned to "

@@ -240,10 +240,10 @@ static const gc_lab_variant variants[] = {
      LAB_RUNS(cublas_halves)},
     {.name = "WMMA tf32",
      .changed = "tensor cores: a warp multiplies tiles of 16 x 16 x 8, with inputs rounded to 11 significant bits",
-     .limit =
-         "A quarter of cuBLAS's rate. An instruction of the tensor cores does 4096 operations, so that the other "
-         "instructions take most of the time: for each product a warp loads two fragments from shared memory, 4 bytes an "
-         "element, and rounds each element to tf32. Next: elements of two bytes.",
+     .limit = "A quarter of cuBLAS's rate. An instruction of the tensor cores does 4096 operations, so that the other "
+              "instructions take most of the time: for each product a warp loads two fragments from shared memory, 4 "
+              "bytes an "
+              "element, and rounds each element to tf32. Next: elements of two bytes.",
      .where = LAB_GPU,
      .unit = LAB_TENSOR_TF32,
      .tolerance = 2e-3,
@@ -261,9 +261,9 @@ static const gc_lab_variant variants[] = {
     {.name = "WMMA bf16",
      .changed = "16-bit inputs with the range of float and 8 significant bits; the sums are floats",
      .limit =
-         "Half the bytes an element and twice the operations an instruction: 4.4 ms instead of 11.7 on an H100 for 8192 "
-         "x 8192 x 8192. At 35 % of cuBLAS's rate the fragments' way through shared memory still decides. Next: the other "
-         "format of 16 bits.",
+         "Half the bytes an element and twice the operations an instruction: less than half of the time for 8192 x "
+         "8192 x 8192. At a third of cuBLAS's rate the fragments' way through shared memory still decides. Next: the "
+         "other format of 16 bits.",
      .where = LAB_GPU,
      .unit = LAB_TENSOR_16,
      .input = LAB_BF16,
@@ -300,10 +300,10 @@ static const gc_lab_variant variants[] = {
     {.name = "wgmma fp16, clusters of two",
      .changed = "two neighbouring blocks share the tiles of B: each block loads half, and the copy goes to both",
      .limit =
-         "A stage has 16 KB of A and 32 KB of B; sharing B takes a third off the 12.9 GB that the L2 cache delivers. And yet "
-         "3.5 ms instead of 1.5 on an H100, 2.5 on an H200: the L2 cache was not the limit, for the kernel before was as "
-         "fast as cuBLAS. A stage is free again only when both blocks have used it, so that each waits for the slower "
-         "one at every stage. Sharing pays where the bytes are the limit.",
+         "A stage has 16 KB of A and 32 KB of B; sharing B takes a third off the 12.9 GB that the L2 cache delivers. "
+         "And yet it takes longer: the L2 cache was not the limit, for the kernel before was as fast as cuBLAS. A "
+         "stage is free again only when both blocks have used it, so that each waits for the slower one at every "
+         "stage. Sharing pays where the bytes are the limit.",
      .where = LAB_GPU,
      .unit = LAB_TENSOR_16,
      .input = LAB_F16,
@@ -354,18 +354,15 @@ const gc_lab_module gc_lab_matmul = {
         "shows.",
     .see =
         "Compare the TFLOP/s of the variants, and the share of each variant's ceiling: the multiply-add loop for "
-        "fp32, cuBLAS's rate for tensor cores. On an H200, for 4096 x 4096 x 4096, the naive kernel reaches 3 "
-        "TFLOP/s, 16 elements per thread 10, the tile in shared memory 8 and register tiles 48; cuBLAS reaches 51. "
-        "For 8192 x 8192 x 8192 WMMA reaches 93 with tf32, 245 with bf16 and 342 with fp16; wgmma reaches 705, as "
-        "much as cuBLAS with 693. Clusters of two reach only 446 here, probably because the two blocks wait for each "
-        "other in every stage.\n\n"
-        "gpulab run matmul --json contains the relative errors as rms: at this size 3e-4 with tf32, against 2e-6 in "
-        "plain fp32. The 16-bit variants get inputs that are rounded already, so that their errors of 1e-5 do not "
-        "include this rounding.",
-    .next =
-        "gpulab sweep matmul size draws the steps of quantisation: on an H200 the register-tiled kernel falls from 47 "
-        "TFLOP/s at 2048, where 256 tiles fit on the device at a time, to 26 at 2112. gpulab ptx matmul counts fma "
-        "against ld.shared in each kernel. gpulab show flash-attention builds attention from two products.",
+        "fp32, cuBLAS's rate for tensor cores. For 4096 x 4096 x 4096 the step to register tiles is the largest, and "
+        "comes close to cuBLAS. For 8192 x 8192 x 8192 compare WMMA with tf32, bf16 and fp16; wgmma is about as fast "
+        "as cuBLAS. Clusters of two are slower, probably because the two blocks wait for each other in every "
+        "stage.\n\ngpulab run matmul --json contains the relative errors as rms: at this size 3e-4 with tf32, "
+        "against 2e-6 in plain fp32. The 16-bit variants get inputs that are rounded already, so that their errors "
+        "of 1e-5 do not include this rounding.",
+    .next = "gpulab sweep matmul size draws the steps of quantisation: the register-tiled kernel falls beyond 2048, "
+            "where 256 tiles fit on an H100 or H200 at a time. gpulab ptx matmul counts fma against ld.shared in each "
+            "kernel. gpulab show flash-attention builds attention from two products.",
     .dimension = {"M", "N", "K"},
     .buffers = buffers,
     .cost = cost,

@@ -120,16 +120,14 @@ const gc_lab_module gc_lab_memory_latency = {
         "A GPU does not shorten this latency, it hides it: with up to 64 warps on a multiprocessor, another warp is "
         "usually ready to run. Latency times bandwidth is the number of bytes that must be in flight to keep a memory "
         "busy.",
-    .see =
-        "Compare the cycles per step with the course's table. On an H200: registers 4, shared memory 29, L1 cache "
-        "40, L2 cache 288, device memory 668. An addition takes 4 cycles instead of the 1 in the table: an "
-        "instruction can start in every cycle, but a dependent one waits for the result.\n\n"
-        "The constant cache takes 104 cycles, more than the 20 to 40 in the table. A likely reason is that 16 KB are "
-        "more than the first level of the constant cache holds.",
+    .see = "Compare the cycles per step with the course's table. An addition takes more than the 1 cycle in the table: "
+           "an instruction can start in every cycle, but a dependent one waits for the result.\n\nThe constant cache "
+           "takes more than the 20 to 40 cycles in the table. A likely reason is that 16 KB are more than the first "
+           "level of the constant cache holds.",
     .next =
-        "Multiply the latency of device memory by the bandwidth of the copy. On an H200 670 cycles at 1.98 GHz and "
-        "4.2 TB/s give 1.4 MB, or 11 KB per multiprocessor. Compare this with the eight loads of 16 bytes per thread "
-        "in the best variant of the module reduction. Then shorten the small chain to 1 KB (SMALL_LINES in "
+        "Multiply the latency of device memory by the bandwidth of the copy. This is the number of bytes that must "
+        "be in flight; divide it by the number of multiprocessors. Compare this with the eight loads of 16 bytes per "
+        "thread in the best variant of the module reduction. Then shorten the small chain to 1 KB (SMALL_LINES in "
         "memory_latency.c to 8, WORDS in memory_latency.cu to 8 * 32) and measure the constant cache again.",
     .dimension = {"lines"},
     .buffers = buffers,

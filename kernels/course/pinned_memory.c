@@ -98,11 +98,12 @@ const gc_lab_module gc_lab_pinned_memory = {
         "read. Mapped memory has an address on the device, so that a kernel can access it without any copy.\n\n"
         "Pinning is slow, and pinned memory cannot be used for anything else: pin buffers once, use them often, and "
         "do not pin more than needed.",
-    .see = "With 64 MB on an H200, copies of pinned memory run at 55 GB/s in both directions; of pageable memory at 16 "
-           "GB/s to the device and 15 GB/s from it. Portable and write-combined memory are as fast as pinned memory, "
-           "and the mapped variant moves 84 GB/s, counting both directions.\n\n"
-           "With 64 KB the rates are lower: a pinned copy takes 3 to 4 microseconds and reaches only 17 to 23 GB/s, "
-           "because the fixed cost of a call weighs more than the bytes.",
+    .see =
+        "With 64 MB, copies of pinned memory run at the rate of the bus in both directions. Pageable memory is "
+        "copied twice, first by the processor into pinned memory: its rate is that of the host, differs from machine "
+        "to machine and between the directions. Portable and write-combined memory are as fast as pinned memory, and "
+        "the mapped variant uses both directions of the bus at once.\n\nWith 64 KB the rates are lower, because the "
+        "fixed cost of a call weighs more than the bytes.",
     .next = "gpulab run streams hides these copies behind kernels; gpuconv does the same with files.",
     .dimension = {"elements"},
     .buffers = buffers,

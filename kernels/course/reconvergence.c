@@ -91,8 +91,8 @@ const gc_lab_module gc_lab_reconvergence = {
         "loop ends. In return, threads need not be converged at a point where the source code suggests it. __syncwarp "
         "guarantees it.",
     .see = "All variants count 32 threads in every warp, and print the order in which the threads of the first warp "
-           "entered: lane 0 to lane 31 in all of them on an H200. Both locks take about 90 microseconds there, taking "
-           "turns 11, and the vote 8.",
+           "entered: lane 0 to lane 31 in all of them on an H200. The locks take longest, taking turns less, and the "
+           "vote least.",
     .next = "gpulab show divergence measures the cost of taking different branches.",
     .dimension = {"warps"},
     .buffers = buffers,

@@ -151,12 +151,12 @@ const gc_lab_module gc_lab_reduction = {
         "shuffles, a block through shared memory, and only then one atomic addition per block.\n\n"
         "A single accumulator in single precision also rounds at every step, and the errors add up. Sums in levels "
         "add numbers of similar size and lose much less.",
-    .see = "For 10 million elements on an H200 the race keeps two millionths of the sum. One atomic addition per "
-           "element takes 17.6 ms, a private sum per block 0.51 ms, and shuffles 0.01 ms. For 2^28 elements the last "
-           "three variants run at the rate of a kernel that only reads, which is higher than that of a copy. For 10 "
-           "million elements a share above 100 % is possible: their 40 MB stay in the L2 cache from one run to the "
-           "next.\n\n"
-           "The atomic variant has a relative error of 2e-5, at least sixty times that of the sums in levels.",
+    .see =
+        "The race keeps a few millionths of the sum. One atomic addition per element takes longest, a private sum "
+        "per block a small part of it, and shuffles a small part of that. For 2^28 elements the last three variants "
+        "run at the rate of a kernel that only reads, which is higher than that of a copy. For 10 million elements a "
+        "share above 100 % is possible: their 40 MB stay in the L2 cache from one run to the next.\n\nThe atomic "
+        "variant has a relative error of 2e-5, at least sixty times that of the sums in levels.",
     .next =
         "gpulab check reduction prints the error of each variant. gpulab show floating-point explains why they differ.",
     .dimension = {"elements"},

@@ -133,12 +133,11 @@ const gc_lab_module gc_lab_registers = {
         "three blocks, for three multiprocessors; in blocks of 64 threads it has 48.",
     .see =
         "The variants with bounds print their registers, bytes of local memory and blocks per multiprocessor. On an "
-        "H200 bounds of 1 and of 2 give the same kernel, with 96 registers, no spills and 1.1 ms. From bounds of 4 on "
-        "the compiler spills, and the time rises to 4.2, 7.3 and 14.7 ms although occupancy rises too.\n\n"
-        "The image takes 116 microseconds in blocks of 1024 and 52 in blocks of 64. 16 times as many multiprocessors "
-        "make it only 2.2 times as fast, because every pixel is a chain of 20000 dependent multiply-adds of about 4 "
-        "cycles, or 40 microseconds. With 32 warps on a multiprocessor its four schedulers need 8 cycles for each "
-        "step instead.",
+        "H200 bounds of 1 and of 2 give the same kernel, with 96 registers and no spills. From bounds of 4 on the "
+        "compiler spills, and the time rises although occupancy rises too.\n\nCompare the image in blocks of 1024 "
+        "and in blocks of 64. 16 times as many multiprocessors make it only about twice as fast, because every pixel "
+        "is a chain of 20000 dependent multiply-adds of about 4 cycles, or 40 microseconds. With 32 warps on a "
+        "multiprocessor its four schedulers need 8 cycles for each step instead.",
     .next = "gpulab device --threads 256 --registers 40 computes the occupancy of any launch.",
     .dimension = {"threads"},
     .buffers = buffers,

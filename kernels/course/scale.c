@@ -82,9 +82,9 @@ const gc_lab_module gc_lab_scale = {
         "example one with too many threads or too much shared memory, and cudaGetLastError returns the reason. A "
         "kernel that fails while it runs is reported only by the next synchronisation, so its return value must be "
         "checked as well. A program that checks neither may return wrong results without any message.",
-    .see = "The kernel is a small part of steps 4 to 7: on an H200 15 microseconds of 2.4 ms. The variant with the "
-           "refused launch still gives the right result, at the speed of the kernel alone: the program has read the "
-           "error, and the refused launch had no effect.",
+    .see = "The kernel is a small part of steps 4 to 7: the rest are the copies. The variant with the refused launch "
+           "still gives the right result, at the speed of the kernel alone: the program has read the error, and the "
+           "refused launch had no effect.",
     .next =
         "Change TOO_MANY_THREADS in kernels/course/scale.cu from 2048 to 1024: the launch then succeeds, the expected "
         "error does not come, and gpulab check scale fails.",

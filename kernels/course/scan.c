@@ -136,7 +136,8 @@ static const gc_lab_variant variants[] = {
      .facts = LAB_ON_GPU(gck_scan_look_back_facts),
      .limit =
          "8 bytes an element and 8 bytes a tile, which is the least. A block waits for its predecessors while it "
-         "holds 32 items a thread; the other block of the multiprocessor loads in the meantime, and waits as well: what "
+         "holds 32 items a thread; the other block of the multiprocessor loads in the meantime, and waits as well: "
+         "what "
          "is missing to the copy is this wait.",
      LAB_RUNS_ON_GPU(gck_scan_look_back)},
     {.name = "CUB",
@@ -179,13 +180,10 @@ const gc_lab_module gc_lab_scan = {
         "blocks start: a tile waits only for tiles that run already, and always comes to an end.",
     .see =
         "Compare each time with the copy of the same 8 bytes an element, which is the limit in the table. The first "
-        "two "
-        "GPU variants move 16 bytes an element and can reach at most 50 %, the shuffles move 12 and can reach 67 %, "
-        "and "
-        "only one pass can reach the copy. What each variant lacks to these shares is the cost of its barriers. On an "
-        "H100, for 2^27 elements: 25 % for both of the first, 66 % for the shuffles, all that their bytes allow, and 83 % "
-        "for one pass, 0.436 ms against CUB's 0.445. With 16 items a thread and tiles of 4096 it took 0.54: four times "
-        "as many tiles are on their way, and a tile has to look back further before it meets a complete prefix.",
+        "two GPU variants move 16 bytes an element and can reach at most 50 %, the shuffles move 12 and can reach 67 "
+        "%, and only one pass can reach the copy. What each variant lacks to these shares is the cost of its "
+        "barriers. One pass is about as fast as CUB. With 16 items a thread and tiles of 4096 it was slower: four "
+        "times as many tiles are on their way, and a tile has to look back further before it meets a complete prefix.",
     .next =
         "Change ROWS in scan.cu from 8 to 4 and to 2: there are two and four times as many tiles to look back at, and "
         "a tile that waits holds fewer loads back. gpulab try scan lets you write the scan of a tile.",

@@ -83,8 +83,8 @@ const gc_lab_module gc_lab_shared_sync = {
         "barrier guarantees it: no thread passes __syncthreads before all threads of the block have reached it.\n\n"
         "Without the barrier the program is wrong even when its result is right. The result depends on which warp was "
         "faster, and may differ on another GPU, with another compiler, or after a small change of the code.",
-    .see = "With the barrier every read is right. Without it some reads return the zero that was there before: about a "
-           "third of them on an H200. The share differs from run to run, and the lab does not check it.",
+    .see = "With the barrier every read is right. Without it some reads return the zero that was there before: the "
+           "share differs from run to run, and the lab does not check it.",
     .next =
         "compute-sanitizer --tool racecheck gpulab check shared-sync finds the race even in a run in which all reads "
         "are right.",

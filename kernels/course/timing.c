@@ -112,9 +112,9 @@ const gc_lab_module gc_lab_timing = {
         "For a reliable result, warm up until the clock is steady, take at least ten samples, and report the median "
         "with its spread. A single sample may be an exception, and the best of many samples is too optimistic.",
     .see =
-        "On an H200 the kernel counts 45.2 microseconds by cycles and 45.4 by nanoseconds. The events, which include "
-        "the start and the end of the kernel, give 47.6, and the host clock, which also includes the launch, 48.6. "
-        "After the idle time it takes no longer: 45.0, so the clock of this GPU did not fall.",
+        "Compare what the kernel counts by cycles and by nanoseconds with the events, which include the start and "
+        "the end of the kernel, and with the host clock, which also includes the launch. If it takes no longer after "
+        "the idle time, the GPU's clock did not fall.",
     .next = "gpulab device prints the present clocks. gpulab run --json records clock, temperature and the reasons for "
             "throttling in every row.",
     .dimension = {"threads"},

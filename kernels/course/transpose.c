@@ -148,12 +148,11 @@ const gc_lab_module gc_lab_transpose = {
         "32 x 32 tile are in one bank. With rows of 33 floats each row is shifted by one bank, and there is no "
         "conflict.",
     .see =
-        "Compare the GB/s of each variant with the copy. On an H200 the copy reaches 3014 GB/s and the naive "
-        "transposition 511. The tile brings it to 1702, and the padding to 3182. The best variant reaches 3963 GB/s, "
-        "94 % of the copy that the lab measures as the ceiling.\n\n"
-        "The copy through shared memory is faster than the plain copy, 3394 against 3014 GB/s: all loads of a thread "
-        "are in flight before the barrier, while in the plain copy each load waits for the store before it, since "
-        "the compiler cannot exclude that in and out overlap.",
+        "Compare the GB/s of each variant with the copy. The naive transposition is far from it, the tile takes it a "
+        "part of the way, and the padding the rest. The best variant is faster than the plain copy, and close to the "
+        "copy that the lab measures as the ceiling.\n\nThe copy through shared memory is faster than the plain copy: "
+        "all loads of a thread are in flight before the barrier, while in the plain copy each load waits for the "
+        "store before it, since the compiler cannot exclude that in and out overlap.",
     .next = "gpulab run bank-conflicts measures the conflict alone, and gpulab run coalescing the access down columns.",
     .dimension = {"rows", "columns"},
     .buffers = buffers,

@@ -6,6 +6,7 @@
 #include "libgpuconv/core/number.h"
 #include "recorded.h"
 #include "run.h"
+#include "text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -285,7 +286,9 @@ void gc_lab_write_page(const json_t *report, FILE *to) {
     fputs("<nav>", to);
     for (int i = 0; i < count; i++)
         fprintf(to, "<a href='#%s'>%s</a>", modules[i]->name, modules[i]->name);
-    fputs("</nav>\n", to);
+    fputs("</nav>\n<p class='c' style='white-space:pre-line'>", to);
+    gc_html_put_text(to, gc_lab_courses);
+    fputs("</p>\n", to);
     gc_html_draw_roofline(to, json_object_get(json_object_get(report, "device"), "missing") ? recorded : report);
     sweeps = json_object_get(report, "sweeps");
     if (json_object_size(sweeps) == 0 && json_object_get(json_object_get(report, "device"), "missing"))

@@ -11,11 +11,18 @@
 
 #include <string.h>
 
+const char gc_lab_courses[] = "Stahl: GPU Programming with CUDA (2025)\n"
+                              "Khunjush: GPU Programming (2025)\n"
+                              "CUDA tutorial: vector add to flash attention\n"
+                              "Filipovi\u010d: GPU Architecture and Programming Model (2025)\n"
+                              "Antolin: MATH-454, lecture 8 (2025)\n";
+
 void gc_lab_write_list(FILE *to) {
     const gc_lab_module *const *modules;
     int count = gc_lab_modules(&modules);
     for (int i = 0; i < count; i++)
         fprintf(to, "%-16s %2d variants  %s\n", modules[i]->name, modules[i]->variant_count, modules[i]->title);
+    fprintf(to, "\nThe courses that gpulab show names:\n%s", gc_lab_courses);
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */

@@ -4,6 +4,9 @@
 
 #include "session.h"
 
+/* The courses that the modules name, with author and title, a line each. */
+extern const char gc_lab_courses[];
+
 void gc_lab_write_list(FILE *to);
 
 /* Prints the results, effects and sweeps of a report as tables. */

@@ -91,7 +91,7 @@ refuses 2 "'x'" calibrate x
 refuses 2 "a file and a response are needed" play
 refuses 2 "a file and a response are needed" play in.wav
 refuses 2 "a response is needed" live
-refuses 2 "not 1, and 'bacth' is no subcommand; did you mean gpuconv batch?" bacth
+refuses 2 "'bacth' is neither a file nor a subcommand; did you mean gpuconv batch?" bacth
 refuses 2 "batch, bench, calibrate, help, ir, live or play" nonsense
 refuses 2 "help 'bacth': no such subcommand; there are batch" help bacth
 refuses 2 "help 'inf': no such subcommand" help bench inf

@@ -14,7 +14,8 @@ extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_
     gc_command_live, gc_command_play;
 extern const gc_command *const gc_commands[]; /* NULL at the end */
 
-/* Prints an error that names the subcommand that `word` was probably meant as, if it is neither a file nor a subcommand.
+/* Prints an error that names the subcommand that `word` was probably meant as, if it is neither a file nor a
+ * subcommand.
  * @return whether it did */
 bool gc_refuse_mistyped(const char *word);
 
