@@ -86,3 +86,21 @@ done
 size=$(($(wc -c <two.csv.gz) - 1100))
 head -c $size two.csv.gz >cut.csv.gz
 bounded "cut.csv.gz: its compression is damaged or cut off" batch cut.csv.gz --out o
+
+# A spreadsheet's byte order mark, CR line ends, semicolons and decimal commas, and quotation marks give the same entries; an
+# empty field keeps its place; a list of Kaldi may have the mark and the line ends too.
+printf 'input,response,output,gain,wet,length\na.wav,ir.wav,x.wav,-3.5,,0.01\nir.wav,ir.wav,y.wav,,-1.5,\n' >plain.csv
+"$GPUCONV" batch plain.csv --out plain 2>"$work/log/err" || fail "plain.csv: $(cat "$work/log/err")"
+printf '\357\273\277input;response;output;gain;wet;length\r"a.wav";ir.wav;x.wav;-3,5;;0,01\rir.wav;ir.wav;y.wav;;-1,5;\r' >sheet.csv
+printf 'input\tresponse\toutput\tgain\twet\tlength\r\na.wav\tir.wav\tx.wav\t-3,5\t\t0.01\r\nir.wav\tir.wav\ty.wav\t\t-1,5\t\r\n' >sheet.tsv
+for list in sheet.csv sheet.tsv; do
+    rm -rf sheet
+    "$GPUCONV" batch $list --out sheet 2>"$work/log/err" || fail "$list: $(cat "$work/log/err")"
+    cmp plain/x.wav sheet/x.wav && cmp plain/y.wav sheet/y.wav || fail "$list gives other samples"
+done
+printf '\357\273\277file_name;text\ra.wav;"one;\rtwo"\r' >metadata.csv
+"$GPUCONV" batch metadata.csv --irs ir.wav --out meta 2>"$work/log/err" || fail "metadata.csv: $(cat "$work/log/err")"
+[ "$(tr '\r' '|' <meta/metadata.csv)" = "$(printf 'file_name,"text"\na.wav,"one;|two"')" ] || fail "metadata: $(cat meta/metadata.csv)"
+printf '\357\273\277a a.wav\rb ir.wav\r' >marked.scp
+"$GPUCONV" batch marked.scp --irs ir.wav --out kaldi 2>"$work/log/err" || fail "marked.scp: $(cat "$work/log/err")"
+[ "$(cut -d ' ' -f 1 kaldi/wav.scp | tr '\n' ' ')" = 'a b ' ] || fail "wav.scp: $(cat kaldi/wav.scp)"

@@ -2,22 +2,20 @@
 #include "kaldi.h"
 
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/table.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool gc_kaldi_split(char *line, char **id, char **rest) {
-    line += strspn(line, GC_KALDI_BLANKS);
-    size_t length = strcspn(line, GC_KALDI_BLANKS), behind = strspn(line + length, GC_KALDI_BLANKS);
-    *id = line;
-    *rest = line + length + behind;
-    for (size_t n = strlen(*rest); n > 0 && strchr(GC_KALDI_BLANKS, (*rest)[n - 1]); n--)
-        (*rest)[n - 1] = '\0';
-    if (length == 0 || behind == 0 || !**rest)
-        return false;
-    line[length] = '\0';
-    return true;
+    static const gc_table_form form = {.kind = GC_TABLE_WORDS, .most = 2, .last = 2};
+    char *field[2];
+    const char *wrong;
+    const int fields = gc_table_split(&form, ' ', line, field, &wrong);
+    *id = fields > 0 ? field[0] : line + strlen(line);
+    *rest = fields > 1 ? field[1] : line + strlen(line);
+    return fields > 1;
 }
 
 const char *gc_kaldi_refusal(const char *path) {

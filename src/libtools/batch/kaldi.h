@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#define GC_KALDI_BLANKS " \t\r" /* between the parts of a line */
+#define GC_KALDI_BLANKS " \t" /* between the parts of a line */
 
 /* Splits a line "ID REST" in place. @return false: it has no two parts */
 bool gc_kaldi_split(char *line, char **id, char **rest);

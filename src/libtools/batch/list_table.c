@@ -1,7 +1,8 @@
-/* Parses CSV and TSV with libcsv: our own columns, or metadata.csv with a column file_name and others that are kept.
- * The parser is fed one line of the file at a time, so that each row knows the line on which it begins. */
+/* Reads tables of cells (core/table.h): our own columns, or metadata.csv with a column file_name and others that are
+ * kept. */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/table.h"
 #include "list.h"
 #include "place.h"
 
@@ -10,33 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    FIELDS_MAX = 256,
-    COLUMN_FILE = -1,
-    COLUMN_KEPT = -2,
-    GROWTH = 65536 /* bytes by which libcsv enlarges its field: with its 128, a long field is copied 100 000 times */
-};
+enum { FIELDS_MAX = 256, COLUMN_FILE = -1, COLUMN_KEPT = -2 };
 
-typedef struct table {
+typedef struct list {
     gc_builder *b;
     const char *name;
-    unsigned char delimiter;
+    gc_table table;
     int column[FIELDS_MAX]; /* of each field: one of column.h, or COLUMN_... */
-    int columns;            /* 0: the header has not been read */
-    char *header[FIELDS_MAX];
+    int columns;
     bool metadata;
-    int fields; /* of the row so far */
     gc_row row;
-    int64_t line; /* on which the row begins */
-    bool row_ended, memory;
-    gpuconv_status status;
-    gpuconv_error *error;
-} table;
-
-static int is_never_space(unsigned char c) {
-    (void)c;
-    return 0;
-}
+} list;
 
 /* Appends a field to the row's other fields, as CSV. @return false: out of memory */
 static bool keep(char **origin, const char *text, size_t length) {
@@ -53,7 +38,7 @@ static bool keep(char **origin, const char *text, size_t length) {
 }
 
 /* Sets the input of a row of metadata: the file beside the list, whose name also names the output. */
-static bool set_file(table *t, const char *file) {
+static bool set_file(list *t, const char *file) {
     char *path = gc_path_beside(t->name, file);
     const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
     size_t stem = dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file);
@@ -65,152 +50,115 @@ static bool set_file(table *t, const char *file) {
     return good;
 }
 
-/* Stores a field of the header. */
-static void add_name(table *t, const char *text) {
-    if (t->fields == 0 && strncmp(text, "\xef\xbb\xbf", 3) == 0)
-        text += 3; /* the byte order mark that some spreadsheets write */
-    if (t->fields >= FIELDS_MAX) {
-        t->status = gc_fail(t->error, GPUCONV_ERROR_FORMAT, "%s: has more than %d columns", t->name, (int)FIELDS_MAX);
-        return;
-    }
-    t->header[t->fields] = strdup(text);
-    t->memory |= !t->header[t->fields];
-    t->metadata |= strcmp(text, "file_name") == 0;
+/* Decides whether a column has numbers. */
+static bool has_numbers(int column) {
+    static const int names[] = {GC_COLUMN_INPUT,  GC_COLUMN_INPUTS,    GC_COLUMN_RESPONSE, GC_COLUMN_RESPONSES,
+                                GC_COLUMN_OUTPUT, GC_COLUMN_NOISE,     GC_COLUMN_EARLY,    GC_COLUMN_ID,
+                                GC_COLUMN_SERIES, GC_COLUMN_IR_LAYOUT, GC_COLUMN_FORMAT,   GC_COLUMN_ENCODING};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i] == column)
+            return false;
+    return true;
 }
 
-static void end_field(void *bytes, size_t length, void *context) {
-    table *t = context;
-    const char *text = bytes ? bytes : "";
-    if (t->status || t->memory)
-        return;
-    if (t->columns == 0) {
-        add_name(t, text);
-    } else if (t->fields >= t->columns) {
-        t->memory |= !gc_row_refuse(&t->row, "more fields than columns", NULL);
-    } else {
-        int c = t->column[t->fields];
-        if (c == COLUMN_KEPT)
-            t->memory |= !keep(&t->row.origin, text, length);
-        else if (c == COLUMN_FILE)
-            t->memory |= *text && !set_file(t, text);
-        else if (*text)
-            t->memory |= !gc_row_set(&t->row, c, text);
-    }
-    t->fields++;
+/* Stores a field. @return false: out of memory */
+static bool take_field(list *t, int field) {
+    char *text = t->table.field[field];
+    const int c = t->column[field];
+    if (c == COLUMN_KEPT)
+        return keep(&t->row.origin, text, strlen(text));
+    if (!*text)
+        return true;
+    if (c == COLUMN_FILE)
+        return set_file(t, text);
+    if (t->table.separator != ',' && has_numbers(c) && !strchr(text, '.'))
+        for (char *comma = text; (comma = strchr(comma, ',')); comma++)
+            *comma = '.'; /* a decimal comma */
+    return gc_row_set(&t->row, c, text);
 }
 
-/* Finds the columns that the header names. */
-static void find_columns(table *t) {
-    bool named[GC_COLUMNS] = {false};
-    t->columns = t->fields;
-    t->b->manifest->kind = t->metadata ? GC_LIST_METADATA_CSV : GC_LIST_TABLE;
-    for (int i = 0; i < t->columns && !t->status; i++) {
-        int c = gc_column_find(t->header[i]);
-        t->column[i] = t->metadata ? (strcmp(t->header[i], "file_name") == 0 ? COLUMN_FILE : COLUMN_KEPT) : c;
-        if (t->metadata && t->column[i] == COLUMN_KEPT)
-            t->memory |= !keep(&t->b->manifest->header, t->header[i], strlen(t->header[i]));
-        if (t->metadata)
-            continue;
-        if (c < 0 || named[c])
-            t->status = gc_fail(t->error, GPUCONV_ERROR_FORMAT,
-                                "%s: '%s' is not a column, or is named twice; the columns are input, response, output, "
-                                "gain, wet, dry, offset, length, seed and those that the manual lists",
-                                t->name, t->header[i]);
-        else
-            named[c] = true;
-    }
-    const gc_row *d = t->b->options.defaults;
-    bool response = named[GC_COLUMN_RESPONSE] || named[GC_COLUMN_RESPONSES] || t->b->responses.count > 0 ||
-                    t->metadata || (d && (d->text[GC_COLUMN_RESPONSE] || d->text[GC_COLUMN_RESPONSES]));
-    if (!t->status && !t->metadata && !(named[GC_COLUMN_INPUT] || named[GC_COLUMN_INPUTS]))
-        response = false;
-    if (!t->status && !response)
-        t->status = gc_fail(t->error, GPUCONV_ERROR_FORMAT,
-                            "%s: the first line must name the columns input and response", t->name);
-}
-
-static void end_row(int terminator, void *context) {
-    table *t = context;
-    (void)terminator;
-    t->row_ended = true;
-    if (t->status || t->memory)
-        return;
-    if (t->columns == 0)
-        find_columns(t);
-    else
-        t->status = gc_builder_add(t->b, &t->row, t->line, t->error);
-    t->fields = 0;
-}
-
-/* Chooses the character between fields: tab for .tsv, or if the first line has tabs and no commas. */
-static unsigned char delimiter_of(const char *name, const char *first) {
-    size_t n = strlen(name);
-    bool tsv = (n > 4 && strcmp(name + n - 4, ".tsv") == 0) || (n > 7 && strcmp(name + n - 7, ".tsv.gz") == 0);
-    return tsv || (strchr(first, '\t') && !strchr(first, ',')) ? CSV_TAB : CSV_COMMA;
-}
-
-/* Feeds the lines to libcsv. A field in quotes may have several. */
-static gpuconv_status feed(table *t, struct csv_parser *parser, gc_lines *lines) {
-    char *line;
-    int64_t row_bytes = 0;
-    gpuconv_status status;
-    t->row_ended = true;
-    while (!(status = gc_lines_next(lines, &line, t->error)) && line) {
-        const size_t length = strlen(line);
-        if (lines->number == 1)
-            csv_set_delim(parser, delimiter_of(t->name, line));
-        if (t->row_ended) {
-            t->line = lines->number;
-            row_bytes = 0;
-        }
-        row_bytes += (int64_t)length + 1;
-        if (row_bytes > lines->longest)
-            return gc_fail(t->error, GPUCONV_ERROR_FORMAT,
-                           "%s, line %lld: a row longer than %lld bytes; is a quote open?", t->name, (long long)t->line,
-                           (long long)lines->longest);
-        t->row_ended = *line == '\0' || *line == '\r';
-        if (csv_parse(parser, line, length, end_field, end_row, t) != length ||
-            (*lines->ending && csv_parse(parser, "\n", 1, end_field, end_row, t) != 1) || t->memory)
-            return gc_fail_memory(t->error, t->name);
-        if (t->status)
-            return t->status;
-    }
+/* Adds the entry of a row. */
+static gpuconv_status take_row(list *t, gpuconv_error *error) {
+    bool good = true;
+    for (int i = 0; i < t->table.fields && i < t->columns && good; i++)
+        good = take_field(t, i);
+    if (t->table.wrong)
+        good = good && gc_row_refuse(&t->row, t->table.wrong, NULL);
+    else if (t->table.fields > t->columns)
+        good = good && gc_row_refuse(&t->row, "more fields than columns", NULL);
+    gpuconv_status status = good ? gc_builder_add(t->b, &t->row, t->table.line, error) : gc_fail_memory(error, t->name);
+    gc_row_clear(&t->row);
     return status;
 }
 
-/* Ends the last row. */
-static gpuconv_status finish(table *t, struct csv_parser *parser) {
-    if (csv_fini(parser, end_field, end_row, t) == 0)
-        return t->memory ? gc_fail_memory(t->error, t->name) : t->status;
-    if (t->columns == 0)
-        return gc_fail(t->error, GPUCONV_ERROR_FORMAT, "%s: a quote in the first line is not closed", t->name);
-    if (!gc_row_refuse(&t->row, "a quote is not closed", NULL))
-        return gc_fail_memory(t->error, t->name);
-    return gc_builder_add(t->b, &t->row, t->line, t->error);
+/* Finds a column of a table that is no metadata. named[c]: a field before has it. */
+static gpuconv_status find_column(list *t, int field, bool named[GC_COLUMNS], gpuconv_error *error) {
+    const int c = t->column[field] = gc_column_find(t->table.field[field]);
+    if (c < 0 || named[c])
+        return gc_fail(
+            error, GPUCONV_ERROR_FORMAT,
+            "%s: '%s' is not a column, or is named twice; the columns are input, response, output, gain, wet, "
+            "dry, offset, length, seed and those that the manual lists",
+            t->name, t->table.field[field]);
+    named[c] = true;
+    return GPUCONV_OK;
+}
+
+/* Finds the columns that the header names. */
+static gpuconv_status find_columns(list *t, gpuconv_error *error) {
+    bool named[GC_COLUMNS] = {false};
+    gpuconv_status status = GPUCONV_OK;
+    if (t->table.wrong)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the first line: %s", t->name, t->table.wrong);
+    t->columns = t->table.fields;
+    for (int i = 0; i < t->columns; i++)
+        t->metadata |= strcmp(t->table.field[i], "file_name") == 0;
+    t->b->manifest->kind = t->metadata ? GC_LIST_METADATA_CSV : GC_LIST_TABLE;
+    for (int i = 0; i < t->columns && !status; i++) {
+        const char *name = t->table.field[i];
+        if (!t->metadata) {
+            status = find_column(t, i, named, error);
+            continue;
+        }
+        t->column[i] = strcmp(name, "file_name") == 0 ? COLUMN_FILE : COLUMN_KEPT;
+        if (t->column[i] == COLUMN_KEPT && !keep(&t->b->manifest->header, name, strlen(name)))
+            status = gc_fail_memory(error, t->name);
+    }
+    const gc_row *d = t->b->options.defaults;
+    const bool input = t->metadata || named[GC_COLUMN_INPUT] || named[GC_COLUMN_INPUTS];
+    const bool response = named[GC_COLUMN_RESPONSE] || named[GC_COLUMN_RESPONSES] || t->b->responses.count > 0 ||
+                          t->metadata || (d && (d->text[GC_COLUMN_RESPONSE] || d->text[GC_COLUMN_RESPONSES]));
+    if (!status && !(input && response))
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the first line must name the columns input and response",
+                         t->name);
+    return status;
+}
+
+/* Decides whether a file is TSV by its name. */
+static bool is_tsv(const char *name) {
+    const size_t n = strlen(name);
+    return (n > 4 && strcmp(name + n - 4, ".tsv") == 0) || (n > 7 && strcmp(name + n - 7, ".tsv.gz") == 0);
 }
 
 gpuconv_status gc_list_parse_table(gc_lines *lines, gc_builder *b, gpuconv_error *error) {
-    struct csv_parser parser;
+    static const gc_table_form form = {.kind = GC_TABLE_CELLS, .most = FIELDS_MAX, .quotes = true};
     const char *name = lines->name;
-    table *t = gc_calloc(1, sizeof *t);
-    if (!t || csv_init(&parser, CSV_APPEND_NULL | CSV_STRICT_FINI) != 0) {
-        free(t);
+    list *t = gc_calloc(1, sizeof *t);
+    if (!t)
         return gc_fail_memory(error, name);
-    }
     t->b = b;
     t->name = name;
-    t->error = error;
-    csv_set_space_func(&parser, is_never_space);
-    csv_set_blk_size(&parser, GROWTH);
-    gpuconv_status status = feed(t, &parser, lines);
-    if (!status)
-        status = finish(t, &parser);
-    csv_free(&parser);
-    gc_row_clear(&t->row);
-    for (int i = 0; i < FIELDS_MAX; i++)
-        free(t->header[i]);
+    gpuconv_status status = gc_table_open(&t->table, &form, lines, error);
+    if (is_tsv(name))
+        t->table.separator = '\t';
+    for (bool more = true; more && !status;) {
+        status = gc_table_next(&t->table, &more, error);
+        if (!status && more)
+            status = t->columns ? take_row(t, error) : find_columns(t, error);
+    }
     if (!status && t->columns == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the manifest has no entries", name);
+    gc_table_close(&t->table);
     free(t);
     return status;
 }
