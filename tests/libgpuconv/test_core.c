@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static void overflowing_sizes_are_refused(void **state) {
     (void)state;
@@ -285,8 +287,40 @@ static void the_version_is_that_of_the_header(void **state) {
     assert_string_equal(gpuconv_version(), expected);
 }
 
+/* A module that another user can replace is code that another user can run. */
+static void only_modules_that_others_cannot_replace_are_trusted(void **state) {
+    (void)state;
+#ifndef _WIN32
+    static const struct {
+        mode_t folder, file;
+        uid_t owner;
+        bool trusted;
+    } cases[] = {{0755, 0644, 0, true},  {0777, 0644, 0, false},     {01777, 0644, 0, true},
+                 {0755, 0666, 0, false}, {0755, 0644, 65534, false}, {01777, 0644, 65534, false}};
+    char folder[] = "/tmp/gpuconv-modules-XXXXXX", path[256], resolved[512], culprit[512];
+    CHECK(mkdtemp(folder), "no folder");
+    (void)snprintf(path, sizeof path, "%s/m.so", folder);
+    FILE *f = fopen(path, "w");
+    CHECK(f && fclose(f) == 0, "no file");
+    for (int i = 0; i < COUNT(cases); i++) {
+        if (cases[i].owner && geteuid() != 0)
+            continue;
+        CHECK(chmod(folder, cases[i].folder) == 0 && chmod(path, cases[i].file) == 0 &&
+                  (geteuid() != 0 || chown(path, cases[i].owner, 0) == 0),
+              "case %d", i);
+        const bool trusted = gc_os_is_trusted(path, "/", resolved, sizeof resolved, culprit);
+        CHECK(trusted == cases[i].trusted, "case %d: %s", i, culprit);
+        if (!trusted)
+            CHECK(strstr(culprit, cases[i].folder & S_IWOTH && !cases[i].owner ? "modules" : "m.so"), "%s", culprit);
+    }
+    CHECK(unlink(path) == 0 && !gc_os_is_trusted(path, "/", resolved, sizeof resolved, culprit), "no file");
+    CHECK(rmdir(folder) == 0, "the folder is not empty");
+#endif
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_modules_that_others_cannot_replace_are_trusted),
         cmocka_unit_test(test_markup_has_entities),
         cmocka_unit_test(overflowing_sizes_are_refused),
         cmocka_unit_test(memory_is_aligned_zeroed_and_writable),

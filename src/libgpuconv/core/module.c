@@ -20,7 +20,7 @@ static void *load(const char *path, const char *symbol, char *why, size_t room) 
 void *gc_module_load(const char *name, const char *symbol, char *why, size_t room) {
     enum { FOLDERS = 5 };
     static const char *const folders[FOLDERS] = {"", "gpuconv/", GC_MODULES_FROM_PROGRAM, "../../", "../../gpuconv/"};
-    char beside[2][4096], path[4400];
+    char beside[2][4096], path[4400], resolved[4400], culprit[4400];
     const bool known[2] = {gc_os_library_path(beside[0], sizeof *beside),
                            gc_os_program_path(beside[1], sizeof *beside)};
     void *found = NULL;
@@ -31,10 +31,13 @@ void *gc_module_load(const char *name, const char *symbol, char *why, size_t roo
             continue;
         (void)snprintf(path, sizeof path, "%.*s/%s%.100s%s", (int)(end - beside[i / FOLDERS]), beside[i / FOLDERS],
                        folders[i % FOLDERS], name, gc_os_module_suffix);
-        if (access(path, R_OK) == 0) {
-            found = load(path, symbol, why, room);
-            tried = true;
-        }
+        if (access(path, R_OK) != 0)
+            continue;
+        tried = true;
+        if (gc_os_is_trusted(path, beside[i / FOLDERS], resolved, sizeof resolved, culprit))
+            found = load(resolved, symbol, why, room);
+        else
+            (void)snprintf(why, room, "%.200s is not loaded, because other users can replace %.200s", path, culprit);
     }
     (void)snprintf(path, sizeof path, "%.100s%s", name, gc_os_module_suffix);
     return found || tried ? found : load(path, symbol, why, room);

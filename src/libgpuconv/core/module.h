@@ -8,8 +8,9 @@
 
 /* Loads the module NAME.so and returns the address of its `symbol`. The module is looked for in the folder of this
  * library and in that of the program, in gpuconv, GC_MODULES_FROM_PROGRAM (CMake's library folder, ../lib/gpuconv) and,
- * for a plug-in, ../.. and ../../gpuconv relative to them, and where the system looks for libraries. The module stays
- * loaded. @return NULL on failure; `why` (`room` bytes) gets the reason */
+ * for a plug-in, ../.. and ../../gpuconv relative to them, and where the system looks for libraries. A file that other
+ * users can replace (gc_os_is_trusted) is not loaded. The module stays loaded. @return NULL on failure; `why` (`room`
+ * bytes) gets the reason */
 void *gc_module_load(const char *name, const char *symbol, char *why, size_t room);
 
 /* Opens the first library of a NULL-terminated list that can be opened; to be closed with dlclose. `global`: later

@@ -79,6 +79,13 @@ bool gc_os_program_path(char *path, size_t room);
  * not known, or relative to a folder that was the current one */
 bool gc_os_library_path(char *path, size_t room);
 
+/* Resolves the path of a module and returns whether no user other than this one, root and the owner of the program file
+ * `program` can replace it: they own it and all its folders, and others can write to none of these, except where they
+ * cannot replace what is there (the sticky bit). A folder's group counts as another user unless root owns the folder or
+ * the group is that of this process. @param resolved gets the path, without links, in at most `room` bytes
+ * @param culprit gets the file or folder that others can replace */
+bool gc_os_is_trusted(const char *path, const char *program, char *resolved, size_t room, char *culprit);
+
 /* The end of the names of modules, such as ".so". */
 extern const char gc_os_module_suffix[];
 

@@ -136,6 +136,30 @@ int gc_os_keep_permissions(int fd, const struct stat *old) {
     return fchmod(fd, mode) == 0 ? 0 : errno;
 }
 
+/* Returns whether others can replace what a file contains, or a folder's files. */
+static bool is_open_to_others(const struct stat *st, uid_t owner) {
+    const bool group = st->st_mode & S_IWGRP && st->st_uid != 0 && st->st_gid != getegid();
+    const bool sticky = S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX;
+    return (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != owner) ||
+           (!sticky && (group || st->st_mode & S_IWOTH));
+}
+
+bool gc_os_is_trusted(const char *path, const char *program, char *resolved, size_t room, char *culprit) {
+    struct stat st;
+    const uid_t owner = stat(program, &st) == 0 ? st.st_uid : 0;
+    char *real = realpath(path, NULL);
+    const bool fits = real && snprintf(resolved, room, "%s", real) < (int)room;
+    free(real);
+    (void)snprintf(culprit, room, "%s", fits ? resolved : path);
+    bool good = fits;
+    while (good && *culprit) {
+        good = stat(culprit, &st) == 0 && !is_open_to_others(&st, owner);
+        if (good)
+            culprit[strrchr(culprit, '/') - culprit] = '\0';
+    }
+    return good;
+}
+
 int gc_file_lock(int fd, gc_lock_kind kind, off_t from, off_t bytes) {
     struct flock wanted = {
         .l_type = kind == GC_LOCK_SHARED ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = bytes};

@@ -161,6 +161,12 @@ int gc_os_name_file(int fd, const char *path) {
 }
 
 /* A new file has the permissions of its folder. */
+bool gc_os_is_trusted(const char *path, const char *program, char *resolved, size_t room, char *culprit) {
+    (void)program;
+    (void)culprit;
+    return snprintf(resolved, room, "%s", path) < (int)room; /* permissions are not those of POSIX */
+}
+
 int gc_os_keep_permissions(int fd, const struct stat *old) {
     (void)fd;
     (void)old;

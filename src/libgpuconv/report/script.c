@@ -10,13 +10,14 @@ enum { TITLE = 90, LABEL = 60 }; /* bytes of a title and of a label that fit int
 
 /* Writes a text as a string of octal escapes: "\141\142". gnuplot expands backquotes, macros and quotes before it
  * decodes escapes, so an escaped text contains none. Control characters are made visible first, because XML allows few
- * of them. */
+ * of them; it allows no "]]>", which becomes "]] >". */
 static void put_text(FILE *to, const char *text, size_t room) {
     char shown[TITLE + 1];
     gc_visible(shown, room, text ? text : "");
     fputc('"', to);
     for (const char *c = shown; *c; c++)
-        fprintf(to, "\\%03o", (unsigned)(unsigned char)*c);
+        fprintf(to, "%s\\%03o", *c == '>' && c - shown >= 2 && c[-1] == ']' && c[-2] == ']' ? " " : "",
+                (unsigned)(unsigned char)*c);
     fputc('"', to);
 }
 
