@@ -61,7 +61,7 @@ static void check_timeline(const json_t *root) {
 }
 
 /* Reads what a sentence of the comparison says of a way after its label: a time with its unit. Returns seconds; 0: the
- * label is not there. *factor gets the number before " x". */
+ * label is not there. *factor gets the number before " x", or its inverse before " times as fast". */
 static double read_way(const char *sentence, const char *label, double *factor) {
     static const struct {
         const char *unit;
@@ -87,6 +87,8 @@ static double read_way(const char *sentence, const char *label, double *factor) 
             if (*c != ' ') /* thousands are parted by blanks */
                 digits[n++] = *c;
         *factor = strtod(digits, NULL);
+        if (strncmp(end + 2 + strcspn(end + 2, " "), " times as fast", 14) == 0)
+            *factor = 1 / strtod(end + 2, NULL);
     }
     return value;
 }

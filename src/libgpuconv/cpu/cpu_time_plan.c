@@ -41,9 +41,9 @@ static bool prepare(workspace *w, const gc_timing *timing) {
     w->chunk = gc_calloc(channels, sizeof *w->chunk);
     if (!w->convolver || !w->samples || !w->chunk)
         return false;
-    for (int c = 0; c < inputs; c++)
+    for (int c = 0; c < inputs && !gc_cancelled(); c++)
         memcpy(signal_of(w, c), timing->in[c], (size_t)timing->frames * sizeof(float));
-    for (int c = inputs; c < channels; c++)
+    for (int c = inputs; c < channels && !gc_cancelled(); c++)
         memset(signal_of(w, c), 0xff, (size_t)(w->stride - w->history) * sizeof(float));
     return true;
 }

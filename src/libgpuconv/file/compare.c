@@ -240,11 +240,11 @@ static gpuconv_status try_once(const run *r, const gc_way *w, int64_t part, doub
     gpuconv_status status = gc_file_task_open(&t, r->job, error);
     if (!status)
         status = gc_file_task_try(&t, &config, part, error);
-    /* A GPU that the job has started does not start again. */
-    const bool started = w->own && gpuconv_plan_backend(w->plan) == GPUCONV_BACKEND_CUDA;
-    const double setup = started ? fmax(t.setup, done->setup) : w->start + t.setup;
+    /* A GPU that the job has started, or only tried, does not start again. */
+    const bool on_gpu = gpuconv_plan_backend(w->plan) == GPUCONV_BACKEND_CUDA;
+    const double start = on_gpu ? fmax(w->start, done->gpu_start) : 0;
     *frames = t.transfer.computed;
-    *seconds = setup + (status ? 0 : scale(r, t.wall - t.setup, *frames));
+    *seconds = start + t.setup + (status ? 0 : scale(r, t.wall - t.setup, *frames));
     gc_file_task_free(&t);
     return status;
 }
@@ -285,7 +285,7 @@ static gpuconv_status time_from_file(run *r, gc_way *w, gpuconv_error *error) {
 static double residual(const run *r, int64_t frames) {
     double error = 0, power = 0;
     for (int o = 0; o < r->outputs; o++)
-        for (int64_t i = 0; i < frames; i++) {
+        for (int64_t i = 0; i < frames && (i % PIECE != 0 || !gc_cancelled()); i++) {
             const double a = (double)r->out[o][i], b = (double)r->first[o][i];
             error += (a - b) * (a - b);
             power += b * b;

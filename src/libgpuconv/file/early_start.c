@@ -2,17 +2,20 @@
  * made. */
 #include "early_start.h"
 
+#include "libgpuconv/core/clock.h"
 #include "libgpuconv/engine/backend.h"
 
 /* Samples that two cores convolve in about a second. */
 static const int64_t many_samples = INT64_C(1) << 27;
 
 static void *start_gpu(void *argument) {
-    const gc_early_start *s = argument;
+    gc_early_start *s = argument;
+    const double begin = gc_now();
     gpuconv_error ignored = {0}; /* the thread that convolves finds it again */
     const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
     if (gpu)
         (void)gpu->start(&s->config, &ignored);
+    s->seconds = gc_now() - begin;
     return NULL;
 }
 
@@ -20,6 +23,7 @@ void gc_early_start_begin(gc_early_start *s, const gpuconv_config *config, int64
     const bool wanted =
         config->backend == GPUCONV_BACKEND_CUDA || (config->backend == GPUCONV_BACKEND_AUTO && samples >= many_samples);
     s->config = *config;
+    s->seconds = 0;
     s->started = wanted && pthread_create(&s->thread, NULL, start_gpu, s) == 0;
 }
 

@@ -10,6 +10,7 @@ typedef struct gc_early_start {
     pthread_t thread;
     bool started;
     gpuconv_config config;
+    double seconds; /* that the start took; 0: none */
 } gc_early_start;
 
 /* Begins to start the GPU if the backend is CUDA, or if it is AUTO and `samples` (of the input, all channels) are so

@@ -130,10 +130,12 @@ static gpuconv_status set_up(gc_file_task *t, const gpuconv_config *config, gpuc
     if (!status && t->announce)
         measure_response(t);
     gc_early_start_wait(&gpu);
+    const double ready = gc_now();
     if (!status)
         status = choose_window(job, in, t->ir, transfer, error);
     if (!status)
         status = gpuconv_plan_new(t->ir, &sized, &t->plan, error);
+    t->gpu_start = fmax(gpu.seconds, gc_now() - ready);
     int64_t frames = in->frames < 0 || transfer->floor > 0 ? -1 : in->frames + transfer->after - transfer->skip;
     if (!status)
         status = gc_transfer_open(transfer, job, gpuconv_ir_outputs(t->ir), frames, error);

@@ -14,6 +14,7 @@ typedef struct gc_file_task {
     double silence;          /* at its beginning, seconds */
     gpuconv_plan *plan;
     gc_transfer transfer; /* its figures stay when the run has ended */
+    double gpu_start;     /* seconds in which a GPU was started, or looked for */
     double setup, wall;   /* seconds from the start until the first sample is read, and until the end */
 } gc_file_task;
 
