@@ -82,4 +82,11 @@ runs in.wav "$head" c.wav --direction 37,11,3 --by-distance --gain 6.0206
 runs in.wav "$head" d.wav --direction 37,11,1.5 --by-distance
 lossy=$(cmp -l c.wav d.wav | wc -l)
 [ "$lossy" -lt 2000 ] || fail "half the level at twice the distance: $lossy bytes differ"
+
+# A recording takes the memory of its messages, whatever the number of channels.
+make_audio noise wide.wav wav-16 64 48000 100 0.1
+awk 'BEGIN { for (i = 0; i < 200000; i++) printf "%08x.%08x /o/%d/aed fff 0 0 1\n", i / 500, i % 500 * 8000000, i % 63 + 1 }' >wide.osc
+"$TOOLS/measure" ../log/memory "$GPUCONV" wide.wav "$head" out.wav --path wide.osc 2>../log/err && fail "a channel without messages"
+grep -q 'wide.osc: has no OSC message for channel 64' ../log/err || fail "$(cat ../log/err)"
+[ "$(cat ../log/memory)" -le 100000 ] || [ -n "$SANITIZE" ] || fail "a recording of 8 MB takes $(cat ../log/memory) KiB"
 exit 0
