@@ -37,15 +37,17 @@ class Audio(NamedTuple):
 def read(path: Path, *, start: int = 0, frames: int = -1, raw: Optional[str] = None) -> Audio:
     """Reads a sound file as float32 of shape (channels, frames), full scale being 1.0.
 
-    start, frames: the part to read; -1: to the end. raw: "RATE,CHANNELS,ENCODING" of samples without a header.
+    start, frames: the part to read; -1: to the end. A part that is not there is refused. raw: "RATE,CHANNELS,ENCODING" of samples without a header.
     Every format of libsndfile; NaN and infinities become 0, with a warning.
     """
     name = path_of("path", path)
     start = whole("start", start, 0, 1 << 62)
     frames = whole("frames", frames, -1, 1 << 62, "; -1 stands for all")
-    samples, rate, spoilt = _core.read(name, start, frames, raw)
+    samples, rate, spoilt, note = _core.read(name, start, frames, raw)
     if spoilt:
         warnings.warn(f"{name}: {spoilt} samples are NaN or infinite and count as 0", stacklevel=2)
+    if note:
+        warnings.warn(f"{name}: {note}", stacklevel=2)
     return Audio(samples, rate)
 
 

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/simd.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,20 +67,31 @@ gpuconv_status gcpy_read(const char *path, const char *raw, int64_t start, int64
     const gc_audio_info *info = gc_reader_info(reader);
     audio->channels = info->channels;
     audio->rate = info->rate;
-    if (start < 0 || (info->frames >= 0 && start > 0 && start >= info->frames))
+    if (start > 0 || frames >= 0)
+        status = gc_reader_count(reader, error);
+    const int64_t left = info->frames < 0 ? -1 : info->frames - start;
+    if (!status && (start < 0 || (info->frames >= 0 && start > 0 && left <= 0)))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: start %lld is not within its %lld frames", path,
                          (long long)start, (long long)info->frames);
-    else if (start > 0)
+    if (!status && left >= 0 && frames > left)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: %lld frames from %lld on are not within its %lld frames",
+                         path, (long long)frames, (long long)start, (long long)info->frames);
+    if (!status && start > 0)
         status = gc_reader_seek(reader, start, error);
     if (!status) {
-        const int64_t left = info->frames < 0 ? -1 : info->frames - start;
-        const int64_t want = frames < 0 ? left : left < 0 ? frames : gc_min(frames, left);
+        const int64_t want = frames < 0 ? left : frames;
         block = gc_calloc(BLOCK, (int64_t)audio->channels * (int64_t)sizeof *block);
         if (!block || !grow(audio, &capacity, want < 0 ? BLOCK : gc_min(want, INT64_C(1) << 28)))
             status = gc_fail_memory(error, "the samples of a file");
         else
             status = read_blocks(reader, want, audio, &capacity, block, error);
+        if (!status && (frames < 0 || frames == left))
+            status = gc_reader_check_end(reader, error);
+        else if (!status && audio->frames < frames)
+            status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames", path,
+                             (long long)(start + audio->frames), (long long)(start + frames));
     }
+    (void)snprintf(audio->note, sizeof audio->note, "%s", gc_reader_note(reader));
     audio->nonfinite = gc_reader_nonfinite(reader, NULL);
     free(block);
     gc_reader_free(reader);

@@ -15,10 +15,11 @@ typedef struct gcpy_audio {
     int channels, rate;
     int64_t frames;
     int64_t nonfinite; /* samples that were NaN or infinite and are 0 */
+    char note[160];    /* of what the file holds and was not read; "": nothing */
 } gcpy_audio;
 
 /* Reads `frames` frames (-1: to the end) from frame `start` on. `raw`: RATE,CHANNELS,ENCODING of samples without a
- * header, or NULL. Returns ARGUMENT (start behind the end), FILE, FORMAT, MEMORY, CANCELLED. */
+ * header, or NULL. Returns ARGUMENT (behind the end), FILE, FORMAT, MEMORY, CANCELLED. */
 gpuconv_status gcpy_read(const char *path, const char *raw, int64_t start, int64_t frames, gcpy_audio *audio,
                          gpuconv_error *error);
 

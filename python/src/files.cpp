@@ -13,8 +13,8 @@
 
 namespace {
 
-std::tuple<planar_out, int, int64_t> read_file(const std::string &path, int64_t start, int64_t frames,
-                                               const text &raw) {
+std::tuple<planar_out, int, int64_t, std::string> read_file(const std::string &path, int64_t start, int64_t frames,
+                                                            const text &raw) {
     gcpy_audio audio = {};
     try {
         run_interruptible(
@@ -23,7 +23,8 @@ std::tuple<planar_out, int, int64_t> read_file(const std::string &path, int64_t 
         std::free(audio.samples);
         throw;
     }
-    return {make_planar(audio.samples, (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite};
+    return {make_planar(audio.samples, (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite,
+            audio.note};
 }
 
 int64_t write_file(const std::string &path, const planar_in &samples, int rate, const text &encoding,

@@ -37,7 +37,21 @@ bad truncated.wav "not readable as audio"
 bad zero-frames.wav "holds no frames"
 bad zero-channels.wav "not readable as audio"
 bad cut-off.flac ""
+# What may never end, also behind a link, is no input; nor is a pipe in a folder of a batch.
+ln -s /dev/zero endless.wav
+mkdir pipes
+mkfifo pipes/pipe.wav
+refuses 1 "endless.wav: is a pipe or a device" endless.wav ir.wav out.wav
+refuses 1 "endless.wav: is a pipe or a device" ir info ir.wav --html page.html --sound endless.wav
+for input in endless.wav pipes/pipe.wav; do
+    timeout 60 "$GPUCONV" batch -q --inputs $input --irs ir.wav --out wet >"$work/log/out" 2>&1
+    [ $? -eq 1 ] && grep -q '"failed","reason":".*is a pipe or a device' wet/results.jsonl || fail "a batch of $input"
+    rm -r wet
+done
+
 # A file that ends in the middle gives no shorter output.
+head -c 1000 in.wav >half.wav
+bad half.wav "damaged or cut off: of 2000 bytes of samples that its header states, 1044 are missing"
 bad half.flac "damaged or cut off: ends after"
 "$GPUCONV" -b cpu - ir.wav out.wav <half.flac 2>"$work/log/err" && fail "half of a file as standard input: exit 0"
 one_line "standard input: damaged or cut off: ends after"

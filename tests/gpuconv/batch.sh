@@ -87,6 +87,23 @@ about parts/there.wav "2 1 16000 wav float"
 batch 0 parts.jsonl --out parts2 --workers 1
 same parts parts2
 
+# A part that reaches past the end has a note, also if it begins at random; a FLAC that does not state its length is counted.
+make_audio noise stated.flac flac-16 1 16000 20000 0.2
+cp stated.flac unknown.flac
+printf '\000\000\000\000' | dd of=unknown.flac bs=1 seek=22 conv=notrunc 2>"$work/log/dd"
+cat >ends.jsonl <<'END'
+{"input": "ramp.wav", "response": "dirac.wav", "output": "short.wav", "offset": 0.00025, "length": 60}
+{"input": "ramp.wav", "response": "dirac.wav", "output": "behind.wav", "offset": 1, "length": 60}
+{"input": "stated.flac", "response": "dirac.wav", "output": "stated.wav", "offset": "random", "length": 0.1, "seed": 3}
+{"input": "unknown.flac", "response": "dirac.wav", "output": "unknown.wav", "offset": "random", "length": 0.1, "seed": 3}
+{"input": "unknown.flac", "response": "dirac.wav", "output": "other.wav", "offset": "random", "length": 0.1, "seed": 4}
+END
+batch 1 ends.jsonl --out ends
+about ends/short.wav "4 1 16000 wav float"
+says ends/results.jsonl '60 s are asked for from 0.00025 s on, and 0.00025 s are there' 'behind.wav","status":"failed","reason":"ramp.wav: no samples from 1 s on'
+"$TOOLS/look_audio" near ends/unknown.wav ends/stated.wav 0 || fail "a FLAC of unknown length has another offset"
+cmp -s ends/unknown.wav ends/other.wav && fail "a FLAC of unknown length has the same offset for every seed"
+
 # Ten kinds of invalid entries among ninety valid ones.
 echo "this is no audio" >junk.wav
 : >empty.wav

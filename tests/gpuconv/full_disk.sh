@@ -24,6 +24,14 @@ done
 refuses 1 "disk/older.wav: No space left on device" in.wav ir.wav disk/older.wav
 about disk/older.wav "1001 1 44100 wav 16"
 
+# An encoder that cannot write prints nothing.
+head -c 240000 /dev/zero >disk/fill
+for name in out.ogg out.opus out.mp3; do
+    "$GPUCONV" -q in.wav ir.wav "disk/$name" >"$work/log/out" 2>"$work/log/err" && fail "$name on a full disk: exit 0"
+    [ ! -s "$work/log/out" ] || fail "$name on a full disk prints: $(cat "$work/log/out")"
+done
+rm disk/fill
+
 # Outputs that a job does not convolve into: responses, sweeps, pages, drawings, reports, costs.
 make_audio noise ir3.wav wav-float 2 44100 60000 0.1
 runs ir measure sweep.wav --seconds 2

@@ -99,6 +99,15 @@ printf 'input,response,output\nwide32.wav,one.wav,wide.wav\n' >list.csv
 runs batch list.csv --out bulk -q
 grep -q 'wide.wav.*"note":"Signed 32 bit PCM with 24 significant bits' bulk/results.jsonl || fail "a batch does not note it"
 
+# Samples that are too large for the transforms do not become NaN without a note.
+make_audio taps huge.wav 1 44100 3e38 3e38 3e38
+make_audio noise ir44.wav wav-float 1 44100 4800 0.5
+runs -b cpu -a overlap-save huge.wav ir44.wav out.wav
+one_line "samples are not finite (NaN or infinity), the first at frame"
+printf 'input,response,output\nhuge.wav,ir44.wav,huge-wet.wav\n' >list.csv
+runs batch list.csv --out huge -q
+grep -q '"not_finite":[1-9].*"note":"samples of the output are not finite' huge/results.jsonl || fail "a batch does not count NaN"
+
 # Floats do not clip: no note.
 make_audio noise float.wav wav-float 1 44100 20000 1
 runs -b cpu --gain 60 float.wav one.wav out.wav

@@ -50,6 +50,15 @@ through lies.wav out.wav
 "$TOOLS/look_audio" near out.wav want64.wav 4e-5 || fail "RF64 of unknown length: other samples"
 rm out.wav
 
+# 24 bits in frames of 4 bytes, at their upper end, are read as such, also where they are few.
+make_audio noise wide.wav wav-32 1 44100 500 0.3
+put wide.wav 34 '\030\000'
+runs -b cpu wide.wav ir.wav out.wav
+about out.wav "999 1 44100 wav 32"
+through wide.wav piped.wav
+cmp -s out.wav piped.wav || fail "24 bits in 32 from a pipe: other samples"
+rm out.wav piped.wav
+
 # Headers that are truncated at every position, and chunks that extend past the end.
 printf 'RIFF\226\006\0\0WAVEfmt \020\0\0\0\001\0\001\0\200\076\001\0\056\0\0\345\0\0\047\0LIST\052\0' >cut.wav
 refused "standard input: " cut.wav
@@ -89,7 +98,7 @@ corpus=$SOURCE/tests/fuzz/corpus/pipe
 ends "$corpus/endless-list" 1
 ends "$corpus/hidden-list" 1
 ends "$corpus/inner-list" 1
-ends "$corpus/rf64-endless" 0 1 # a stream must have the samples that it states
+ends "$corpus/rf64-endless" 1 1 # a stream must have the samples that it states
 { head -c 36 in.wav && tail -c +37 "$corpus/endless-list" | head -c 46 && tail -c +37 in.wav; } >endless.wav
 ends endless.wav 0
 { printf 'ID3\003\0\0\0\0\0\0' && cat endless.wav; } >tagged.wav # libsndfile skips ID3 tags
@@ -154,7 +163,7 @@ printf 'input,response,output\nidle.wav,ir.wav,a.wav\n' >in.csv
 for bytes in 0 20 44 5000; do
     for signal in TERM INT; do
         for what in "- ir.wav out.wav" "in.wav - out.wav" "in.wav /dev/stdin out.wav" "in.wav /dev/fd/0 out.wav" \
-            "idle.wav ir.wav out.wav" "batch in.csv --out out"; do
+            "idle.wav ir.wav out.wav"; do
             head -c $bytes in.wav >&3
             # shellcheck disable=SC2086 # words
             "$GPUCONV" $what -b cpu -q <idle.wav 2>"$work/log/err" &
@@ -167,7 +176,6 @@ for bytes in 0 20 44 5000; do
 done
 exec 3<&-
 [ ! -e out.wav ] || fail "an interrupted job leaves an output"
-[ ! -s out/results.jsonl ] || fail "an interrupted entry counts as failed: $(cat out/results.jsonl)"
 
 # A response that the command line pipes in is read; every other response is a regular file, which never blocks.
 cat ir.wav | runs -b cpu in.wav /dev/stdin out.wav
@@ -178,7 +186,7 @@ printf 'input,response,output\nin.wav,idle.wav,a.wav\n' >ir.csv
 ln -s /dev/zero zero.wav
 mkfifo idle.sofa
 exec 3<>idle.wav 4<>idle.sofa
-for what in "in.wav idle.wav out.wav" "in.wav zero.wav out.wav" "in.wav matrix.txt out.wav" "ir info idle.wav" \
+for what in "in.wav idle.wav out.wav" "in.wav zero.wav out.wav" "in.wav matrix.txt out.wav" "ir info idle.wav" "batch in.csv --out out" \
     "ir info zero.wav" "ir info idle.sofa" "batch ir.csv --out out" "in.wav ir.wav out.wav --series idle.wav"; do
     # shellcheck disable=SC2086 # words
     timeout -s KILL 60 "$GPUCONV" $what >"$work/log/out" 2>"$work/log/err"

@@ -5,6 +5,7 @@
 #include "libgpuconv/core/output_file.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -85,6 +86,33 @@ static void what_a_killed_process_left_is_removed_by_the_next_one(void **state) 
     assert_int_equal(temporaries(), 0);
 }
 
+static bool closing_fails;
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+/* Closes the file, as a network file system that reports a late write error. */
+int __wrap_close(int fd) {
+    const int result = __real_close(fd);
+    if (!closing_fails)
+        return result;
+    errno = EIO;
+    return -1;
+}
+
+static void an_error_on_close_leaves_the_older_file(void **state) {
+    gpuconv_error error = {0};
+    (void)state;
+    write_text("old");
+    closing_fails = true;
+    const gpuconv_status status = gc_output_file_write(files_path("out"), GC_OUTPUT_USER_PATH, "new", 3, &error);
+    closing_fails = false;
+    assert_int_equal(status, GPUCONV_ERROR_FILE);
+    CHECK(strstr(error.message, strerror(EIO)), "'%s' does not name the reason", error.message);
+    check_text("old");
+    assert_int_equal(temporaries(), 0);
+}
+
 static void the_file_of_a_living_process_stays(void **state) {
     int status, resume;
     (void)state;
@@ -103,6 +131,7 @@ static void the_file_of_a_living_process_stays(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_a_killed_process_left_is_removed_by_the_next_one),
-                                       cmocka_unit_test(the_file_of_a_living_process_stays)};
+                                       cmocka_unit_test(the_file_of_a_living_process_stays),
+                                       cmocka_unit_test(an_error_on_close_leaves_the_older_file)};
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

@@ -371,3 +371,14 @@ def test_names_of_files_may_be_any_bytes(tmp_path, monkeypatch, rng):
     assert result.done == 1 and os.path.exists(result.results) and os.path.exists(os.path.join(folder, name))
     with pytest.raises(ValueError, match="no name of a file"):
         gpuconv.read("\ud800.wav")
+
+
+def test_a_part_that_is_not_there_is_refused(tmp_path):
+    sound = np.linspace(-0.5, 0.5, 1000, dtype=np.float32)
+    gpuconv.write(tmp_path / "a.wav", sound, 16000)
+    assert np.array_equal(gpuconv.read(tmp_path / "a.wav", start=900, frames=100).samples[0], sound[900:])
+    with pytest.raises(ValueError, match="101 frames from 900 on are not within its 1000 frames"):
+        gpuconv.read(tmp_path / "a.wav", start=900, frames=101)
+    (tmp_path / "cut.wav").write_bytes((tmp_path / "a.wav").read_bytes()[:2000])
+    with pytest.raises(Exception, match="cut off"):
+        gpuconv.read(tmp_path / "cut.wav")

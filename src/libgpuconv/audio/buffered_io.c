@@ -11,8 +11,8 @@ void gc_buffered_io_begin(gc_buffered_io *f, int fd, int64_t size) {
     off_t begin = lseek(fd, 0, SEEK_CUR);
     f->fd = fd;
     f->err = 0;
-    f->begin = begin > 0 ? begin : 0;
-    f->length = size > f->begin ? size - f->begin : 0;
+    f->origin = f->begin = begin > 0 ? begin : 0;
+    f->length = f->end = size > f->begin ? size - f->begin : 0;
     f->at = f->buffer_at = f->buffer_bytes = f->head_bytes = 0;
     f->head = NULL;
 }
@@ -21,10 +21,14 @@ void gc_buffered_io_set_header(gc_buffered_io *f, const unsigned char *head, int
                                int64_t bytes) {
     f->head = head;
     f->head_bytes = head_bytes;
-    f->begin += from;
-    f->buffer_at -= from;
-    f->length = head_bytes + bytes;
+    f->begin = f->origin + from;
+    f->buffer_bytes = 0;
+    f->length = f->end = head_bytes + bytes;
     f->at = 0;
+}
+
+void gc_buffered_io_claim(gc_buffered_io *f, int64_t length) {
+    f->length = length;
 }
 
 /* Reads up to `bytes` bytes at `at`, fewer at the end of the file or after an error (in f->err). */
@@ -76,16 +80,17 @@ static int64_t read_buffered(gc_buffered_io *f, void *bytes, int64_t count, int6
 
 static sf_count_t io_read(void *bytes, sf_count_t count, void *file) {
     gc_buffered_io *f = file;
+    const int64_t at = f->length > f->end && f->at >= f->length - 128 ? f->at - f->length + f->end : f->at;
     int64_t done = 0;
-    count = gc_min(count, f->length - f->at);
-    if (count <= 0)
+    count = gc_min(count, f->end - at);
+    if (count <= 0 || at < 0)
         return 0;
-    if (f->at < f->head_bytes) {
-        done = gc_min(count, f->head_bytes - f->at);
-        memcpy(bytes, f->head + f->at, (size_t)done);
+    if (at < f->head_bytes) {
+        done = gc_min(count, f->head_bytes - at);
+        memcpy(bytes, f->head + at, (size_t)done);
     }
     if (done < count)
-        done += read_buffered(f, (char *)bytes + done, count - done, f->at + done - f->head_bytes);
+        done += read_buffered(f, (char *)bytes + done, count - done, at + done - f->head_bytes);
     f->at += done;
     return done;
 }

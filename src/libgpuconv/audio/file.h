@@ -27,7 +27,7 @@ gc_audio_info gc_audio_info_s24(int channels, int rate, int64_t frames);
 
 /* Which kinds of files are opened. */
 typedef enum gc_input_kind {
-    GC_INPUT_ANY,
+    GC_INPUT_ANY,          /* regular files and pipes; no kind has devices, which may never end */
     GC_INPUT_REGULAR,      /* regular files: nothing that blocks or never ends */
     GC_INPUT_REGULAR_OR_FD /* also pipes that the process has open: "-", /dev/stdin, /dev/fd/N */
 } gc_input_kind;
@@ -40,9 +40,10 @@ typedef struct gc_input_options {
     bool keep_nonfinite;        /* deliver NaN and infinities unchanged instead of as 0 */
 } gc_input_options;
 
-/* Opens a file with at least one channel and one frame; "-" is standard input. From a pipe, a WAV or RF64 of PCM,
- * float, mu-law or A-law and raw samples are streamed; every other format is first copied to an unnamed file in $TMPDIR
- * or /tmp. The error message begins with the path. @return FILE, FORMAT, MEMORY, ARGUMENT (raw), CANCELLED */
+/* Opens a file with at least one channel and one frame; "-" is standard input. A file is refused that lacks samples
+ * which its header states. From a pipe, a WAV or RF64 of PCM, float, mu-law or A-law and raw samples are streamed;
+ * every other format is first copied to an unnamed file in $TMPDIR or /tmp. The error message begins with the path.
+ * @return FILE, FORMAT, MEMORY, ARGUMENT (raw), CANCELLED */
 gpuconv_status gc_reader_open(const char *path, const gc_input_options *options, gc_reader **reader,
                               gpuconv_error *error);
 
@@ -59,7 +60,9 @@ void gc_reader_set_cancel(gc_reader *reader, const volatile int *cancel);
 
 const gc_audio_info *gc_reader_info(const gc_reader *reader);
 
-/* Sets the next frame to read, 0 .. the length of the file. @return FILE if the format cannot seek */
+/* Sets the next frame to read, 0 .. the length of the file. The samples from there on are, bit for bit, those of the
+ * whole file: of encodings whose decoder keeps a state, the frames before are decoded, from a safe place or from the
+ * beginning on. @return FILE (a pipe), MEMORY, or as gc_reader_read */
 gpuconv_status gc_reader_seek(gc_reader *reader, int64_t at, gpuconv_error *error);
 
 /* Reads `frames` frames; *got is less only at the end of the file. @return FILE, FORMAT, CANCELLED */
@@ -69,8 +72,16 @@ gpuconv_status gc_reader_read(gc_reader *reader, void *raw, int64_t frames, int6
 gpuconv_status gc_reader_read_floats(gc_reader *reader, float *samples, int64_t frames, int64_t *got,
                                      gpuconv_error *error);
 
-/* Checks, at the end of the file, that it has given all frames of its header. @return FORMAT */
-gpuconv_status gc_reader_check_end(const gc_reader *reader, gpuconv_error *error);
+/* Counts the frames of a file whose length is unknown, by decoding it, for gc_reader_info. The length of a pipe stays
+ * unknown. @return as gc_reader_read */
+gpuconv_status gc_reader_count(gc_reader *reader, gpuconv_error *error);
+
+/* Checks, at the end of the file, that it has given all frames of its header, and no more follow. @return FORMAT */
+gpuconv_status gc_reader_check_end(gc_reader *reader, gpuconv_error *error);
+
+/* Returns a note for the user of what the file holds and the reader does not read, such as "its last 200 bytes are no
+ * whole MPEG frame and are not read"; "": it reads all. */
+const char *gc_reader_note(const gc_reader *reader);
 
 /* Returns the number of NaN and infinite samples that were read and delivered as 0. *first (may be NULL) gets the frame
  * of the first one, counted from the beginning of the file. */
@@ -123,6 +134,10 @@ const char *gc_writer_note(const gc_writer *writer);
 
 /* Writes `frames` interleaved frames. @return FILE, CANCELLED (while a pipe blocked) */
 gpuconv_status gc_writer_write(gc_writer *writer, const void *raw, int64_t frames, gpuconv_error *error);
+
+/* Returns the number of NaN and infinite samples that were written as floats: input of more than about 1e34 overflows
+ * in the transforms. *first (may be NULL) gets the frame of the first one. */
+int64_t gc_writer_nonfinite(const gc_writer *writer, int64_t *first);
 
 /* Forgets that a write has failed, so that a file of plain samples can be committed with what was written before. */
 void gc_writer_forgive(gc_writer *writer);

@@ -208,6 +208,13 @@ bool gc_format_is_compressed(int format) {
     }
 }
 
+bool gc_format_seeks(int format) {
+    const int sample = format & SF_FORMAT_SUBMASK;
+    return !gc_format_is_compressed(format) || (format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC ||
+           sample == SF_FORMAT_ULAW || sample == SF_FORMAT_ALAW || sample == SF_FORMAT_IMA_ADPCM ||
+           sample == SF_FORMAT_MS_ADPCM;
+}
+
 bool gc_format_exceeds_float(int format) {
     const int sample = format & SF_FORMAT_SUBMASK;
     return sample == SF_FORMAT_PCM_32 || sample == SF_FORMAT_ALAC_32 || sample == SF_FORMAT_DOUBLE;

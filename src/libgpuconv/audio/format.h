@@ -51,6 +51,9 @@ int gc_format_nearest(int container, int like, int channels, int rate);
 /* Returns true if the encoding is lossy or companded: a change of the encoding is then reported to the user. */
 bool gc_format_is_compressed(int format);
 
+/* Returns whether libsndfile's seeks in a format are exact: every sample, or block of samples, is decoded by itself. */
+bool gc_format_seeks(int format);
+
 /* Returns whether an encoding keeps more bits of a sample than a 32-bit float. */
 bool gc_format_exceeds_float(int format);
 

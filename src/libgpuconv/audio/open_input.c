@@ -18,7 +18,8 @@ static bool is_open_pipe(const char *path, const struct stat *st) {
 
 static gpuconv_status check_type(const char *path, gc_input_kind kind, const struct stat *st, gpuconv_error *error) {
     const bool any = kind == GC_INPUT_ANY || (kind == GC_INPUT_REGULAR_OR_FD && is_open_pipe(path, st));
-    if (S_ISDIR(st->st_mode) || (!any && !S_ISREG(st->st_mode)))
+    const bool device = S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode);
+    if (S_ISDIR(st->st_mode) || device || (!any && !S_ISREG(st->st_mode)))
         return gc_input_file_check(path, st, error);
     if (S_ISREG(st->st_mode) && st->st_size == 0)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the file is empty", path);

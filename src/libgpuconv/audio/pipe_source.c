@@ -85,6 +85,11 @@ static gpuconv_status fail(const gc_source *s, const char *what, const char *fol
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", s->name);
     if (s->err == ENOMEM)
         return gc_fail_memory(error, s->name);
+    if (s->err == EFBIG && s->spooled)
+        return gc_fail(error, GPUCONV_ERROR_FILE,
+                       "%s: its format cannot be read while it arrives, and more than %lld MiB are not copied to a "
+                       "temporary file; write it to a file first",
+                       s->name, (long long)(GC_SPOOL_MOST >> 20));
     return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s%s%s%s", s->name, what, folder, *what ? ": " : "",
                    strerror(s->err));
 }
@@ -101,8 +106,9 @@ gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
         s->err = gc_pipe_out_write(&out, s->original, s->original_bytes);
     int64_t got = reserve_head(s, SPOOL_BYTES) ? s->kept - s->begin : 0;
     const unsigned char *bytes = s->head + s->begin;
+    int64_t copied = 0;
     while (got > 0 && !s->err) {
-        int err = gc_pipe_out_write(&out, bytes, got);
+        int err = (copied += got) > GC_SPOOL_MOST ? EFBIG : gc_pipe_out_write(&out, bytes, got);
         got = 0;
         if (!err)
             (void)read_all(s, s->head, SPOOL_BYTES, &got);

@@ -13,6 +13,9 @@
 
 #include <sndfile.h>
 
+/* Bytes of a stream that are copied into a temporary file at most. */
+#define GC_SPOOL_MOST (INT64_C(4) << 30)
+
 typedef struct gc_source gc_source;
 
 typedef enum gc_source_kind {

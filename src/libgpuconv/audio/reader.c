@@ -1,5 +1,6 @@
 /* Reading files and pipes through libsndfile. */
 #include "buffered_io.h"
+#include "extent.h"
 #include "file.h"
 #include "format.h"
 #include "libgpuconv/core/error.h"
@@ -15,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,12 @@ struct gc_reader {
     /* libsndfile reads from one of the two: */
     gc_buffered_io disk;        /* a regular file; its descriptor is owned, -1: none */
     unsigned char *header;      /* the header of `disk` that libsndfile reads; NULL: that of the file */
+    SF_INFO initial;            /* what libsndfile is told of `disk` before it reads the header */
+    gc_link *link;              /* Ogg: its streams, one after the other; else NULL */
+    int links, current;         /* `current`: the one that is open */
+    int64_t link_at;            /* its first frame in the whole */
+    int64_t counted;            /* frames that the file holds; -1: as libsndfile says */
+    bool goes_on;               /* libsndfile does not stop behind them */
     gc_source *pipe;            /* NULL: none */
     const volatile int *cancel; /* NULL: none */
     bool keep_nonfinite;
@@ -36,7 +44,7 @@ struct gc_reader {
     int64_t nonfinite_count, first_nonfinite; /* samples; frame */
     char *path;                               /* the name in messages */
     gc_audio_info info;
-    char name[96];
+    char name[96], note[128];
 };
 
 /* Refuses a directory and an empty file. */
@@ -83,7 +91,7 @@ static int64_t frame_count(const gc_reader *r, const SF_INFO *info) {
 
 /* Checks and stores the properties of the opened file. */
 static gpuconv_status set_info(gc_reader *r, const SF_INFO *info, gpuconv_error *error) {
-    int64_t frames = frame_count(r, info);
+    const int64_t frames = r->counted >= 0 ? r->counted : frame_count(r, info);
     if (frames == 0)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: holds no frames", r->path);
     if (info->channels < 1 || info->channels > GC_MAX_CHANNELS || info->samplerate < 1 ||
@@ -107,16 +115,64 @@ static int64_t read_disk(void *disk, int64_t at, void *bytes, int64_t count) {
     return io->seek(at, SEEK_SET, disk) == at ? io->read(bytes, count, disk) : 0;
 }
 
-/* Replaces the header of a WAV. Returns false without memory. */
-static bool replace_header(gc_reader *r) {
+/* Refuses a file that ends before the samples that its header states. */
+static gpuconv_status check_missing(const gc_reader *r, int64_t missing, int64_t stated, gpuconv_error *error) {
+    return missing > 0 ? gc_fail(error, GPUCONV_ERROR_FORMAT,
+                                 "%s: damaged or cut off: of %lld bytes of samples that its header states, %lld are "
+                                 "missing",
+                                 r->path, (long long)stated, (long long)missing)
+                       : GPUCONV_OK;
+}
+
+/* Takes the frames that the `fact` chunk of coded samples states, if they end in the last block. */
+static void take_fact(gc_reader *r, const gc_riff *riff, const SF_INFO *info) {
+    if (riff->has_fixed_frames || riff->fact <= 0 || riff->blocks < 1 || riff->fact == info->frames)
+        return;
+    if (riff->fact < info->frames && riff->fact > info->frames - info->frames / riff->blocks)
+        r->counted = riff->fact;
+    else
+        (void)snprintf(r->note, sizeof r->note, "its header states %lld frames, and %lld are there",
+                       (long long)riff->fact, (long long)info->frames);
+}
+
+/* Finds the extent of a file that is no WAV, and has libsndfile read to its end. */
+static gpuconv_status find_extent(gc_reader *r, const gc_riff_input *in, gpuconv_error *error) {
+    gc_extent e;
+    const bool ok = gc_extent_find(in, &e);
+    r->link = e.link;
+    r->links = e.links;
+    r->counted = e.frames;
+    r->goes_on = e.goes_on;
+    (void)snprintf(r->note, sizeof r->note, "%s", e.note);
+    if (!ok || (e.goes_on && !(r->header = gc_calloc(GC_FLAC_HEAD, 1))))
+        return gc_fail_memory(error, r->path);
+    if (e.goes_on && gc_extent_open_flac(in, r->header))
+        gc_buffered_io_set_header(&r->disk, r->header, GC_FLAC_HEAD, GC_FLAC_HEAD, in->length - GC_FLAC_HEAD);
+    else if (r->links > 1)
+        gc_buffered_io_set_header(&r->disk, NULL, 0, r->link[0].begin, r->link[0].bytes);
+    else if (e.skip > 0)
+        gc_buffered_io_set_header(&r->disk, NULL, 0, e.skip, in->length - e.skip);
+    if (e.claimed > 0)
+        gc_buffered_io_claim(&r->disk, e.claimed);
+    return check_missing(r, e.missing, e.stated, error);
+}
+
+/* Compares the sizes in the header of a file with the file, and replaces the header where libsndfile would not read it
+ * to its end. *riff: of a WAV. Returns FORMAT, MEMORY. */
+static gpuconv_status read_sizes(gc_reader *r, gc_riff *riff, gpuconv_error *error) {
     const gc_riff_input in = {.read = read_disk, .file = &r->disk, .length = r->disk.length};
-    gc_riff riff;
-    const bool ok = gc_riff_parse(&in, &riff);
+    const bool ok = gc_riff_parse(&in, riff);
     r->disk.at = 0;
-    r->header = riff.header;
-    if (ok && r->header)
-        gc_buffered_io_set_header(&r->disk, r->header, riff.header_bytes, riff.begin, riff.bytes);
-    return ok;
+    r->header = riff->header;
+    if (!ok)
+        return gc_fail_memory(error, r->path);
+    if (!r->header)
+        return find_extent(r, &in, error);
+    gc_buffered_io_set_header(&r->disk, r->header, riff->header_bytes, riff->begin, riff->bytes);
+    if (riff->behind > 1)
+        (void)snprintf(r->note, sizeof r->note, "%lld bytes behind the samples that its header states are not read",
+                       (long long)riff->behind);
+    return check_missing(r, riff->missing, riff->stated, error);
 }
 
 /* Opens a file that libsndfile refused for the reason `why`, if the module for other formats reads it: its samples come
@@ -136,33 +192,83 @@ static gpuconv_status open_media(gc_reader *r, int64_t size, SF_INFO *info, char
         return status;
     close(r->disk.fd);
     gc_buffered_io_begin(&r->disk, fd, media.frames * media.channels * (int64_t)sizeof(float));
+    r->links = 0;
+    r->counted = -1;
+    r->goes_on = false;
+    *r->note = '\0';
     *info = (SF_INFO){.format = SF_FORMAT_RAW | SF_FORMAT_FLOAT | SF_ENDIAN_CPU,
                       .channels = media.channels,
                       .samplerate = media.rate};
+    r->initial = *info;
     (void)snprintf(r->name, sizeof r->name, "%s", media.name);
     r->file = gc_sndfile_open(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk);
     return r->file ? GPUCONV_OK : fail_reading(error, r, "its samples cannot be read");
 }
 
+/* Has libsndfile open `disk` from its first byte. Returns false if it cannot. */
+static bool open_sndfile(gc_reader *r, SF_INFO *info) {
+    *info = r->initial;
+    r->disk.at = 0;
+    r->file = gc_sndfile_open(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk);
+    return r->file != NULL;
+}
+
+/* Opens a stream of an Ogg file in place of the one that is open, or the file again from its beginning. */
+static gpuconv_status reopen(gc_reader *r, int link, gpuconv_error *error) {
+    SF_INFO info;
+    sf_close(r->file);
+    r->file = NULL;
+    r->current = link;
+    r->at = r->link_at = 0;
+    for (int i = 0; i < link; i++)
+        r->at = r->link_at += r->link[i].frames;
+    if (r->links > 1)
+        gc_buffered_io_set_header(&r->disk, NULL, 0, r->link[link].begin, r->link[link].bytes);
+    if (!open_sndfile(r, &info))
+        return r->disk.err ? fail_system(error, r, r->disk.err) : fail_reading(error, r, "its next stream is damaged");
+    if (r->links > 1)
+        r->link[link].frames = frame_count(r, &info);
+    if (r->links > 1 && r->info.channels > 0 && (info.channels != r->info.channels || info.samplerate != r->info.rate))
+        return fail_reading(error, r, "its streams have different channels or rates; split it");
+    return GPUCONV_OK;
+}
+
+/* Counts the frames of the streams that follow the first one. */
+static gpuconv_status count_links(gc_reader *r, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    int64_t frames = 0;
+    r->link[0].frames = r->info.frames;
+    for (int i = 1; i < r->links && !status; i++)
+        status = reopen(r, i, error);
+    for (int i = 0; i < r->links && frames >= 0; i++)
+        frames = r->link[i].frames < 0 ? -1 : frames + r->link[i].frames;
+    r->info.frames = frames;
+    if (!status && frames < 0)
+        status = fail_reading(error, r, "the length of one of its streams is unknown; split it");
+    return status ? status : reopen(r, 0, error);
+}
+
 /* Opens a regular file; `fd` is the reader's already. */
 static gpuconv_status open_disk(gc_reader *r, int fd, int64_t size, SF_INFO *info, gpuconv_error *error) {
-    const SF_INFO initial = *info;
     char why[256];
+    gc_riff riff = {0};
+    r->initial = *info;
     gc_buffered_io_begin(&r->disk, fd, size);
-    const bool whole = r->disk.begin == 0;
-    if (!info->format && !replace_header(r))
-        return gc_fail_memory(error, r->path);
-    r->file = gc_sndfile_open(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk);
-    if (r->file)
-        return GPUCONV_OK;
-    *info = initial;
-    r->disk.at = 0;
-    r->file = gc_sndfile_open_for_reason(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk, why, sizeof why);
+    const bool whole = r->disk.begin == 0, raw = info->format != 0;
+    gpuconv_status status = raw ? GPUCONV_OK : read_sizes(r, &riff, error);
+    if (status)
+        return status;
+    if (!open_sndfile(r, info)) {
+        *info = r->initial;
+        r->disk.at = 0;
+        r->file = gc_sndfile_open_for_reason(gc_buffered_io_callbacks(), SFM_READ, info, &r->disk, why, sizeof why);
+    }
     if (!r->file && r->disk.err)
         return fail_system(error, r, r->disk.err);
-    if (r->file)
-        return GPUCONV_OK;
-    return initial.format || !whole ? fail_reading(error, r, why) : open_media(r, size, info, why, sizeof why, error);
+    if (!r->file)
+        return raw || !whole ? fail_reading(error, r, why) : open_media(r, size, info, why, sizeof why, error);
+    take_fact(r, &riff, info);
+    return GPUCONV_OK;
 }
 
 /* Returns how a pipe with this format is read: raw encodings with a fixed number of bytes per frame are streamed. */
@@ -221,7 +327,9 @@ static gpuconv_status open_descriptor(gc_reader *r, int fd, bool regular, int64_
                        "'%s' does not describe raw samples; use RATE,CHANNELS,ENCODING such as 48000,2,s16", raw);
     }
     gpuconv_status status = regular ? open_disk(r, fd, size, &info, error) : open_pipe(r, fd, &info, error);
-    return status ? status : set_info(r, &info, error);
+    if (!status)
+        status = set_info(r, &info, error);
+    return status || r->links < 2 ? status : count_links(r, error);
 }
 
 gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, const char *name,
@@ -234,6 +342,7 @@ gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, con
         return gc_fail_memory(error, name);
     }
     r->disk.fd = -1;
+    r->counted = -1;
     r->cancel = options ? options->cancel : NULL;
     r->keep_nonfinite = options && options->keep_nonfinite;
     gpuconv_status status = open_descriptor(r, fd, regular, size, options ? options->raw : NULL, error);
@@ -300,9 +409,17 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
     const bool check = r->info.pcm.container == GC_F32 && !r->keep_nonfinite;
     const int64_t piece = check ? gc_max(1, PIECE_BYTES / frame) : frames;
     *got = 0;
+    if (r->info.frames >= 0)
+        frames = gc_min(frames, r->info.frames - r->at);
     while (*got < frames) {
         void *to = (char *)raw + *got * frame;
         sf_count_t n = read_frames(r, pcm, to, gc_min(piece, frames - *got));
+        if (n <= 0 && r->current + 1 < r->links && r->at == r->link_at + r->link[r->current].frames) {
+            const gpuconv_status status = reopen(r, r->current + 1, error);
+            if (status)
+                return status;
+            continue;
+        }
         if (n <= 0)
             break;
         if (check)
@@ -318,11 +435,20 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_reader_check_end(const gc_reader *r, gpuconv_error *error) {
-    return r->at >= r->info.frames
-               ? GPUCONV_OK
-               : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: damaged or cut off: ends after %lld of %lld frames", r->path,
-                         (long long)r->at, (long long)r->info.frames);
+gpuconv_status gc_reader_check_end(gc_reader *r, gpuconv_error *error) {
+    float frame[GC_MAX_CHANNELS];
+    if (r->at < r->info.frames)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: damaged or cut off: ends after %lld of %lld frames", r->path,
+                       (long long)r->at, (long long)r->info.frames);
+    if (r->goes_on && sf_readf_float(r->file, frame, 1) > 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "%s: damaged, or several files in one: goes on behind the %lld frames that its header states",
+                       r->path, (long long)r->info.frames);
+    return GPUCONV_OK;
+}
+
+const char *gc_reader_note(const gc_reader *r) {
+    return r->note;
 }
 
 int64_t gc_reader_nonfinite(const gc_reader *r, int64_t *first) {
@@ -331,12 +457,77 @@ int64_t gc_reader_nonfinite(const gc_reader *r, int64_t *first) {
     return r->nonfinite_count;
 }
 
-gpuconv_status gc_reader_seek(gc_reader *r, int64_t at, gpuconv_error *error) {
-    if (sf_seek(r->file, at, SEEK_SET) == at) {
-        r->at = at;
-        return GPUCONV_OK;
+/* Reads and discards frames up to frame `to`, or to the end of the file. */
+static gpuconv_status discard(gc_reader *r, int64_t to, gpuconv_error *error) {
+    const int64_t count = r->nonfinite_count, first = r->first_nonfinite, step = 1 << 14;
+    gpuconv_status status = GPUCONV_OK;
+    float *block = gc_calloc(step, r->info.channels * (int64_t)sizeof *block);
+    if (!block)
+        return gc_fail_memory(error, r->path);
+    for (int64_t got = 1; got > 0 && r->at < to && !status;)
+        status = r->cancel && *r->cancel ? fail_system(error, r, ECANCELED)
+                                         : gc_reader_read_floats(r, block, gc_min(step, to - r->at), &got, error);
+    free(block);
+    r->nonfinite_count = count;
+    r->first_nonfinite = first;
+    return status;
+}
+
+/* Returns a frame of a stream from which decoding gives the samples of the whole from frame `at` on; 0: the first. A
+ * frame of Vorbis needs the one before; the state of an Opus decoder has converged after two seconds, of which four are
+ * given. libsndfile takes the last page for longer than it is. */
+static int64_t safe_place(const gc_reader *r, int64_t at) {
+    const int code = r->info.file_format & SF_FORMAT_SUBMASK;
+    if (r->links == 0 || (code != SF_FORMAT_VORBIS && code != SF_FORMAT_OPUS))
+        return 0;
+    const double scale = code == SF_FORMAT_OPUS ? r->info.rate / 48000.0 : 1;
+    const double end = scale * (double)r->link[r->current].safe - r->info.rate / 2.0;
+    return gc_max(0, gc_min(at - 4 * (int64_t)r->info.rate, (int64_t)fmax(0, fmin(end, 0x1p62))));
+}
+
+/* Sets the next frame of a format whose decoder needs what stands before: decodes from a safe place on. */
+static gpuconv_status seek_by_decoding(gc_reader *r, int64_t at, gpuconv_error *error) {
+    int link = 0;
+    int64_t begin = 0;
+    while (link + 1 < r->links && at >= begin + r->link[link].frames)
+        begin += r->link[link++].frames;
+    const int current = r->current;
+    r->current = link;
+    const int64_t safe = safe_place(r, at - begin);
+    r->current = current;
+    gpuconv_status status = GPUCONV_OK;
+    if (link != current || at < r->at || r->at < begin + safe) {
+        status = reopen(r, link, error);
+        if (!status && safe > 0 && sf_seek(r->file, safe, SEEK_SET) == safe)
+            r->at += safe;
     }
-    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot seek to frame %lld", r->path, (long long)at);
+    return status ? status : discard(r, at, error);
+}
+
+gpuconv_status gc_reader_seek(gc_reader *r, int64_t at, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
+    if (at == r->at)
+        return GPUCONV_OK;
+    if (r->pipe || gc_format_seeks(r->info.file_format)) {
+        if (sf_seek(r->file, at, SEEK_SET) == at)
+            r->at = at;
+    } else {
+        status = seek_by_decoding(r, at, error);
+    }
+    if (!status && r->at != at)
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot seek to frame %lld", r->path, (long long)at);
+    return status;
+}
+
+gpuconv_status gc_reader_count(gc_reader *r, gpuconv_error *error) {
+    const int64_t at = r->at;
+    if (r->info.frames >= 0 || r->pipe)
+        return GPUCONV_OK;
+    gpuconv_status status = discard(r, INT64_MAX, error);
+    if (status)
+        return status;
+    r->info.frames = r->at;
+    return gc_reader_seek(r, at, error);
 }
 
 gpuconv_status gc_reader_read(gc_reader *r, void *raw, int64_t frames, int64_t *got, gpuconv_error *error) {
@@ -355,6 +546,7 @@ void gc_reader_free(gc_reader *r) {
     if (r->disk.fd >= 0)
         close(r->disk.fd);
     free(r->header);
+    free(r->link);
     gc_source_free(r->pipe);
     free(r->path);
     free(r);

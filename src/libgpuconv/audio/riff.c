@@ -5,6 +5,8 @@
  */
 #include "riff.h"
 
+#include "extent.h"
+
 #include "libgpuconv/core/memory.h"
 
 #include <stdlib.h>
@@ -20,9 +22,7 @@ enum {
     MAX_SEARCH_BYTES = 1 << 20 /* that are searched behind damaged chunks */
 };
 
-/* Sizes that programs write if the length is unknown: all ones, and SoX's value. Zero also means unknown if the RIFF
- * chunk has no valid size. */
-static const uint32_t unknown_32 = UINT32_MAX, unknown_sox = 0x7ffff000;
+static const uint32_t unknown_32 = UINT32_MAX;
 
 /* No stream has this many bytes: a larger size is invalid. */
 static const uint64_t invalid_bytes = UINT64_C(1) << 56;
@@ -40,6 +40,8 @@ typedef struct parser {
     bool has_format, has_fixed_frames;
     bool no_memory;
     uint32_t riff_size;             /* as stated */
+    uint32_t block;                 /* bytes of a frame, or of a block of coded frames */
+    uint32_t fact;                  /* frames that the `fact` chunk states; 0: none */
     uint64_t riff_size_64, data_64; /* of the ds64 chunk; invalid_bytes: no such chunk */
     int64_t searched;               /* bytes behind damaged chunks */
     unsigned char *header;
@@ -58,6 +60,11 @@ static uint32_t get(const parser *p, const unsigned char *at, int bytes) {
 static void put_32(const parser *p, unsigned char *at, uint32_t value) {
     for (int i = 0; i < 4; i++)
         at[i] = (unsigned char)(value >> 8 * (p->big_endian ? 3 - i : i));
+}
+
+static void put_16(const parser *p, unsigned char *at, uint32_t value) {
+    at[p->big_endian] = (unsigned char)value;
+    at[!p->big_endian] = (unsigned char)(value >> 8);
 }
 
 static uint64_t little_64(const unsigned char *at) {
@@ -162,15 +169,22 @@ static int64_t find_chunk(parser *p, int64_t at, const char *name) {
     return -1;
 }
 
-/* Copies the format. Returns false if it is too short or cannot be copied. */
+/* Copies the format. Integer samples in containers that are wider than they, at the upper end of them as the standard
+ * says, become samples of the container's width: libsndfile guesses from the samples, or ignores the width. Returns
+ * false if it is too short or cannot be copied. */
 static bool copy_format(parser *p, const chunk *c) {
     const int64_t size = gc_min(c->size, MAX_FORMAT_BYTES);
-    const unsigned char *format = size >= 16 ? copy_chunk(p, c, size) : NULL;
+    unsigned char *format = size >= 16 ? copy_chunk(p, c, size) : NULL;
     if (!format)
         return false;
     uint32_t tag = get(p, format, 2);
+    const uint32_t channels = get(p, format + 2, 2), bits = get(p, format + 14, 2);
     if (tag == EXTENSIBLE)
         tag = size >= 40 ? get(p, format + 24, 2) : 0;
+    p->block = get(p, format + 12, 2);
+    const uint32_t width = channels ? p->block / channels : 0;
+    if (tag == PCM && width >= 1 && width <= 4 && width * channels == p->block && bits >= 1 && bits <= 8 * width)
+        put_16(p, format + 14, 8 * width);
     p->has_fixed_frames = tag == PCM || tag == FLOAT || tag == A_LAW || tag == MU_LAW;
     return p->has_format = true;
 }
@@ -205,8 +219,10 @@ static void copy_metadata(parser *p, const chunk *c) {
         {"cue ", 4, 65536}, {"smpl", 36, 65536}, {"bext", 602, 10240}, {"cart", 2048, 0xffff}, {"iXML", 1, 32768}};
     if (is_named(c->name, "LIST") && c->size > 12)
         copy_list(p, c);
-    else if (is_named(c->name, "fact") && c->size >= 4 && !p->is_64)
-        (void)copy_chunk(p, c, 4);
+    else if (is_named(c->name, "fact") && c->size >= 4 && !p->is_64) {
+        const unsigned char *fact = copy_chunk(p, c, 4);
+        p->fact = fact ? get(p, fact, 4) : 0;
+    }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (is_named(c->name, known[i].name) && c->size >= known[i].least && c->size <= known[i].most)
             (void)copy_chunk(p, c, c->size);
@@ -227,7 +243,7 @@ static void read_sizes_64(parser *p, const chunk *c) {
 static int64_t stated_bytes(const parser *p, uint32_t size) {
     const bool in_ds64 = p->is_64 && size == unknown_32;
     const uint64_t riff_size = in_ds64 ? p->riff_size_64 : p->riff_size, bytes = in_ds64 ? p->data_64 : size;
-    if (bytes >= invalid_bytes || (!in_ds64 && (bytes == unknown_32 || bytes == unknown_sox)))
+    if (bytes > 0 && (bytes >= invalid_bytes || gc_extent_is_unknown(bytes, in_ds64 ? 64 : 32)))
         return -1;
     const bool no_riff_size = riff_size <= 8 || riff_size == unknown_32 || riff_size >= invalid_bytes;
     return bytes == 0 && no_riff_size ? -1 : (int64_t)bytes;
@@ -256,13 +272,14 @@ static bool find_samples(parser *p, chunk *data) {
     return false;
 }
 
-/* Copies the metadata behind the samples. */
-static void read_tail(parser *p, int64_t at) {
+/* Copies the metadata behind the samples. Returns the bytes that belong to no chunk. */
+static int64_t read_tail(parser *p, int64_t at) {
     chunk c;
     for (int i = 0; i < MAX_CHUNKS && read_chunk(p, at, &c) && is_whole(&c, end_of(p)); i++) {
         copy_metadata(p, &c);
         at = next_chunk(&c);
     }
+    return gc_max(0, end_of(p) - at);
 }
 
 /* Appends the head of the data chunk and writes all sizes; `bytes` of samples, -1: unknown. */
@@ -326,12 +343,15 @@ bool gc_riff_parse(const gc_riff_input *input, gc_riff *riff) {
     *riff = (gc_riff){0};
     if (begin_header(&p, at) && find_samples(&p, &data)) {
         riff->begin = data.at + 8;
-        riff->bytes = stated_bytes(&p, data.size);
+        riff->stated = riff->bytes = stated_bytes(&p, data.size);
         riff->has_fixed_frames = p.has_fixed_frames;
+        riff->fact = p.fact;
         if (input->length >= 0) {
-            const int64_t left = input->length - riff->begin;
-            riff->bytes = riff->bytes < 0 ? left : gc_min(riff->bytes, left);
-            read_tail(&p, riff->begin + riff->bytes + (riff->bytes & 1));
+            const int64_t left = input->length - riff->begin, block = gc_max(1, p.block);
+            riff->missing = riff->stated / block > left / block ? riff->stated - left : 0;
+            riff->bytes = riff->stated < 0 ? left : gc_min(riff->stated, left);
+            riff->blocks = (riff->bytes + block - 1) / block;
+            riff->behind = read_tail(&p, riff->begin + riff->bytes + (riff->bytes & 1));
         }
         end_header(&p, riff->bytes);
     }

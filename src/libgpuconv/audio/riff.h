@@ -18,6 +18,11 @@ typedef struct gc_riff_input {
 typedef struct gc_riff {
     int64_t begin;         /* offset of the first sample in bytes; 0: no samples were found */
     int64_t bytes;         /* of samples. File: how many exist. Stream: how many the header states; -1: unknown */
+    int64_t stated;        /* bytes of samples that the header states; -1: unknown */
+    int64_t missing;       /* of them, in a file, those that are not there; 0: none, or less than a block */
+    int64_t behind;        /* bytes of a file behind the samples that belong to no chunk */
+    int64_t fact;          /* frames that the header states; 0: it does not */
+    int64_t blocks;        /* of frames, or of coded frames, that there are in a file */
     bool has_fixed_frames; /* all frames of the encoding have the same number of bytes */
     unsigned char *header; /* the header for libsndfile; owned by the caller; NULL: not a WAV */
     int64_t header_bytes;

@@ -6,11 +6,13 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
+#include "libgpuconv/dsp/finite.h"
 #include "pipe_sink.h"
 #include "sndfile_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +32,8 @@ struct gc_writer {
     gc_pcm pcm;
     int channels;
     bool plain;
-    int64_t max_bytes; /* file size that the header can state; 0: no limit */
+    int64_t written, nonfinite_count, first_nonfinite; /* frames; samples; frame */
+    int64_t max_bytes;                                 /* file size that the header can state; 0: no limit */
     char name[96], note[256];
 };
 
@@ -49,7 +52,7 @@ static int open_stdout(gpuconv_error *error) {
 
 /* Callbacks for libsndfile that store write errors: sf_close does not report an error of a compressing encoder's last
  * writes, and a truncated file must not be committed. Of a failed write at the end of a file nothing stays, so that the
- * file holds what libsndfile counts. */
+ * file holds what libsndfile counts. Encoders are told that their writes succeed: some print a line about a failure. */
 static sf_count_t io_length(void *writer) {
     struct stat st;
     return fstat(((gc_writer *)writer)->fd, &st) == 0 ? st.st_size : -1;
@@ -74,7 +77,7 @@ static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
     if (w->max_bytes > 0 && at > w->max_bytes - count)
         w->err = w->err ? w->err : EFBIG;
     if (w->err)
-        return 0;
+        return w->plain ? 0 : count;
     while (done < count) {
         ssize_t n = write(w->fd, (const char *)bytes + done, (size_t)(count - done));
         if (n > 0)
@@ -84,6 +87,8 @@ static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
     }
     if (done < count && !w->err)
         w->err = errno ? errno : EIO;
+    if (done < count && !w->plain)
+        return count;
     if (done < count && io_length(w) == at + done && ftruncate(w->fd, at) == 0 && io_seek(at, SEEK_SET, w) == at)
         return 0;
     return done;
@@ -320,6 +325,20 @@ const char *gc_writer_name(const gc_writer *w) {
     return w->name;
 }
 
+/* Counts NaN and infinities. */
+static void count_nonfinite(gc_writer *w, const float *samples, int64_t frames) {
+    const int64_t count = frames * w->channels;
+    for (int64_t i = gc_find_not_finite(samples, count); i < count; i++)
+        if (!isfinite(samples[i]) && w->nonfinite_count++ == 0)
+            w->first_nonfinite = w->written + i / w->channels;
+}
+
+int64_t gc_writer_nonfinite(const gc_writer *w, int64_t *first) {
+    if (first)
+        *first = w->first_nonfinite;
+    return w->nonfinite_count;
+}
+
 gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gpuconv_error *error) {
     sf_count_t done = 0;
     int64_t frame = (int64_t)w->channels * gc_pcm_bytes(w->pcm);
@@ -334,9 +353,11 @@ gpuconv_status gc_writer_write(gc_writer *w, const void *raw, int64_t frames, gp
         done = sf_writef_int(w->file, raw, frames);
         break;
     case GC_F32:
+        count_nonfinite(w, raw, frames);
         done = sf_writef_float(w->file, raw, frames);
         break;
     }
+    w->written += done;
     if (done != frames || write_error(w))
         return fail_writing(error, w, sf_strerror(w->file));
     return GPUCONV_OK;
@@ -377,7 +398,7 @@ gpuconv_status gc_writer_commit_checked(gc_writer *w,
     else if (!sf_err && !close_err && !w->err && w->pcm.container == GC_F32 && w->output)
         w->err = clear_peak_time(w->fd);
     if (sf_err || close_err || write_error(w))
-        return fail_writing(error, w, sf_error_number(sf_err ? sf_err : close_err));
+        return fail_writing(error, w, write_error(w) ? "" : sf_error_number(sf_err ? sf_err : close_err));
     gpuconv_status check_status = check ? check(context, w->fd, error) : GPUCONV_OK;
     if (check_status)
         return check_status;

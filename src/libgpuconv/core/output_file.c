@@ -283,12 +283,21 @@ static bool take_name(gc_output_file *f) {
     return true;
 }
 
+/* Closes a duplicate of a descriptor: reports what closing it would report, and leaves it open.
+ * @return 0 or an errno value */
+static int close_duplicate(int fd) {
+    int other = dup(fd);
+    return other < 0 || close(other) != 0 ? errno : 0;
+}
+
 gpuconv_status gc_output_file_commit(gc_output_file *f, gpuconv_error *error) {
     /* A file with a temporary name is renamed after close(), which on network file systems reports late write errors. A
-     * file without a name must be linked before it is closed. */
+     * file without a name must be linked before it is closed: a duplicate of its descriptor is closed first. */
     bool rename_after_close = f->named;
     int lock = f->named ? dup(f->fd) : -1, err = 0; /* keeps the lock until the file has the target's name */
-    if (f->temporary && !rename_after_close && !take_name(f))
+    if (f->temporary && !rename_after_close)
+        err = close_duplicate(f->fd);
+    if (f->temporary && !rename_after_close && !err && !take_name(f))
         err = errno;
     if (close(f->fd) != 0 && !err)
         err = errno;

@@ -125,16 +125,17 @@ static gpuconv_status analyse_file(const char *path, const char *raw, analysis *
     gpuconv_status status = gc_reader_open(path, &wish, &r, error);
     if (status)
         return status;
+    status = gc_reader_count(r, error);
     const gc_audio_info *info = gc_reader_info(r);
     int64_t frames = info->frames;
     p->rate = info->rate;
     p->seconds = (double)frames / info->rate;
     float *block = gc_calloc((int64_t)BLOCK * info->channels, sizeof *block);
-    if (!block)
+    if (!status && !block)
         status = gc_fail_memory(error, "the drawing");
-    else if (frames < 1)
+    else if (!status && frames < 1)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: its length is unknown, so it cannot be drawn", path);
-    else
+    else if (!status)
         status = analyse_wave(r, frames, p, block, error);
     for (int c = 0; c < COLUMNS && !status; c++) {
         int64_t at = frames > POINTS ? (frames - POINTS) * c / (COLUMNS - 1) : 0, got = 0;

@@ -163,7 +163,8 @@ static void report_result(const gc_file_task *t, gpuconv_report *report) {
                                            .stats = &stats,
                                            .setup = t->setup,
                                            .wall = t->wall});
-    gc_note_not_finite(t->job, t->transfer.reader);
+    gc_note_input(t->job, t->transfer.reader);
+    gc_note_output(t->job, t->transfer.writer);
     gc_note_overs(t->job, gc_writer_pcm(t->transfer.writer), &stats.overs);
 }
 

@@ -27,6 +27,16 @@ void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t f
         job->progress(job->context, &p);
 }
 
+void gc_note_output(const gpuconv_job *job, const gc_writer *writer) {
+    int64_t first = 0;
+    const int64_t count = gc_writer_nonfinite(writer, &first);
+    if (count > 0)
+        gc_note(job,
+                "%s: %lld sample%s not finite (NaN or infinity), the first at frame %lld; the input is too large for "
+                "single precision, --algorithm direct has more room",
+                job->output, (long long)count, count == 1 ? " is" : "s are", (long long)first);
+}
+
 /* Sends a note about clipped samples, with the gain that avoids them. The gain is rounded down to 0.1 dB and keeps the
  * peak one quantisation step below full scale, because full scale itself clips and samples are rounded. The margin is
  * at least 1e-6, which covers the rounding of the floats. */
@@ -45,8 +55,10 @@ void gc_note_overs(const gpuconv_job *job, gc_pcm out, const gc_pcm_overs *overs
         gc_note(job, "%s: %lld sample%s clipped", job->output, count, plural);
 }
 
-void gc_note_not_finite(const gpuconv_job *job, const gc_reader *reader) {
+void gc_note_input(const gpuconv_job *job, const gc_reader *reader) {
     int64_t first, count = gc_reader_nonfinite(reader, &first);
+    if (*gc_reader_note(reader))
+        gc_note(job, "%s: %s", job->input, gc_reader_note(reader));
     if (count == 1)
         gc_note(job, "%s: 1 sample is not finite (NaN or infinity) and was taken as silence; it is at frame %lld",
                 job->input, (long long)first);

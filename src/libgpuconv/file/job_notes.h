@@ -13,7 +13,10 @@ void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t f
 /* Sends a note about clipped samples, if there are any, with the gain that avoids them. */
 void gc_note_overs(const gpuconv_job *job, gc_pcm out, const gc_pcm_overs *overs);
 
-/* Sends a note about samples of the input that were not finite, if there are any. */
-void gc_note_not_finite(const gpuconv_job *job, const gc_reader *reader);
+/* Sends a note about samples of the output that are not finite, if there are any. */
+void gc_note_output(const gpuconv_job *job, const gc_writer *writer);
+
+/* Sends notes about what the input holds and was not read, and about its samples that were not finite. */
+void gc_note_input(const gpuconv_job *job, const gc_reader *reader);
 
 #endif

@@ -259,7 +259,8 @@ gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config
             report,
             &(gc_job_result){
                 .job = job, .transfer = &m.transfer, .stats = &m.stats, .setup = setup, .wall = gc_now() - m.begin});
-        gc_note_not_finite(job, reader);
+        gc_note_input(job, reader);
+        gc_note_output(job, m.transfer.writer);
         gc_note_overs(job, gc_writer_pcm(m.transfer.writer), &m.transfer.overs);
     }
     close_all(&m);

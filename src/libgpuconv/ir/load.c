@@ -101,6 +101,11 @@ gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char 
         free(g.taps);
     else if (!(*ir = gc_ir_own(g.taps, g.channels, g.frames, gc_reader_info(reader)->rate)))
         status = gc_fail_memory(error, path);
+    if (!status && !gc_ir_append_history(*ir, "%s", gc_reader_note(reader))) {
+        gpuconv_ir_free(*ir);
+        *ir = NULL;
+        status = gc_fail_memory(error, path);
+    }
     gc_reader_free(reader);
     return status;
 }

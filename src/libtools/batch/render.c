@@ -28,7 +28,7 @@ static gpuconv_status enlarge(gc_mix *m, int64_t used, gpuconv_error *error) {
 }
 
 /* Reads the input of a part up to its end, if its length is unknown. */
-static gpuconv_status read_input(gc_task *t, gc_part *p, gc_mix *x, gpuconv_error *error) {
+static gpuconv_status read_input(const gc_worker *w, gc_task *t, gc_part *p, gc_mix *x, gpuconv_error *error) {
     const int channels = p->info.channels;
     int64_t got = 1, used = 0;
     float *piece = gc_calloc((int64_t)PIECE * channels, sizeof *piece);
@@ -45,9 +45,8 @@ static gpuconv_status read_input(gc_task *t, gc_part *p, gc_mix *x, gpuconv_erro
         used += status ? 0 : got;
     }
     free(piece);
-    if (!status && p->frames >= 0 && used < p->frames)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "the input ends after %lld of %lld frames", (long long)used,
-                       (long long)p->frames);
+    if (!status)
+        status = gc_task_check_input(w, t, p, used, error);
     if (!status && used == 0)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "the input holds no frames");
     x->frames = p->frames = used;
@@ -110,7 +109,7 @@ static gpuconv_status render_source(const gc_worker *w, gc_task *t, int i, gc_mi
     gc_mix x = {0};
     gc_part *p = &t->part[i];
     const gc_source source = gc_entry_source(gc_task_entry(w, t), i);
-    gpuconv_status status = read_input(t, p, &x, &inner);
+    gpuconv_status status = read_input(w, t, p, &x, &inner);
     if (!status) {
         t->not_finite += gc_reader_nonfinite(p->reader, NULL);
         gc_reader_free(p->reader);

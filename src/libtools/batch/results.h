@@ -25,11 +25,11 @@
 
 typedef struct gc_outcome {
     gpuconv_status status;
-    const char *where;                       /* "cpu" or "cuda 0" */
-    double seconds, audio;                   /* time taken; duration of the input */
-    int64_t clipped, not_finite;             /* samples: of the output; of the input, replaced by 0 */
-    char reason[512];                        /* why it failed; "" */
-    char note[256];                          /* how the encoding differs from the input's; "" */
+    const char *where;           /* "cpu" or "cuda 0" */
+    double seconds, audio;       /* time taken; duration of the input */
+    int64_t clipped, not_finite; /* samples: of the output; of the input, replaced by 0, and of the output */
+    char reason[512];            /* why it failed; "" */
+    char note[400];              /* what of the input is not there or not read, and how the encoding differs; "" */
     gc_state input, response, noise, output; /* before they were read; after it was written */
     int rate, channels;                      /* of the output */
     int64_t frames, early_size;              /* early_size -1: there is no second output */

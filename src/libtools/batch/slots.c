@@ -155,8 +155,9 @@ static gpuconv_status load_input(const gc_slots *s, gc_slot *slot, const gc_task
     gpuconv_status status = gc_reader_read(p->reader, in, p->frames, &got, error);
     if (status)
         return status;
-    if (got != p->frames)
-        return gc_task_fail_short(s->w, t, p, got, error);
+    status = gc_task_check_input(s->w, t, p, got, error);
+    if (status)
+        return status;
     if (gc_entry_recipe(gc_task_entry(s->w, t))->level == GC_LEVEL_INPUT && !measure_power(p, in))
         return gc_fail_memory(error, t->path);
     p->in.at = slot->in_used;

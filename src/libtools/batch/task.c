@@ -6,6 +6,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
 #include "place.h"
@@ -41,8 +42,19 @@ void gc_task_close(const gc_worker *w, gc_task *t) {
     *t = (gc_task){0};
 }
 
+/* Stores the first note on an input. */
+static void note_input(gc_task *t, const char *what) {
+    if (!*t->input_note)
+        (void)snprintf(t->input_note, sizeof t->input_note, "%s", what);
+}
+
 /* Seeks to the part of the input that the entry selects, and sets the number of frames to read. */
 static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gc_part *p, const char *name, gpuconv_error *error) {
+    const bool is_part = e->random_offset || e->offset > 0 || e->length >= 0;
+    gpuconv_status status = is_part ? gc_reader_count(p->reader, error) : GPUCONV_OK;
+    if (status)
+        return status;
+    p->info.frames = gc_reader_info(p->reader)->frames;
     double rate = p->info.rate;
     int64_t all = p->info.frames, want = e->length < 0 ? -1 : (int64_t)llrint(e->length * rate);
     int64_t from = (int64_t)llrint(e->offset * rate);
@@ -56,19 +68,27 @@ static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gc_part *p, const
     if (want == 0 || (all >= 0 && from >= all && from > 0))
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: no samples from %g s on for a length of %g s", name, e->offset,
                        e->length);
-    if (from > 0) {
-        gpuconv_status status = gc_reader_seek(p->reader, from, error);
-        if (status)
-            return status;
-    }
+    status = gc_reader_seek(p->reader, from, error);
+    if (status)
+        return status;
     p->frames = all < 0 ? want : want < 0 ? all - from : gc_min(want, all - from);
+    p->to_end = all < 0 ? want < 0 : from + p->frames == all;
+    if (all >= 0 && want > p->frames) {
+        char text[128];
+        gc_format(text, sizeof text, "%.9g s are asked for from %.9g s on, and %.9g s are there", e->length,
+                  (double)from / rate, (double)p->frames / rate);
+        note_input(t, text);
+    }
+    note_input(t, gc_reader_note(p->reader));
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_task_fail_short(const gc_worker *w, const gc_task *t, const gc_part *p, int64_t got,
-                                  gpuconv_error *error) {
-    return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
-                   gc_entry_source(gc_task_entry(w, t), p->input_of).input, (long long)got, (long long)p->frames);
+gpuconv_status gc_task_check_input(const gc_worker *w, const gc_task *t, const gc_part *p, int64_t got,
+                                   gpuconv_error *error) {
+    if (got < p->frames)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: ends after %lld of %lld frames",
+                       gc_entry_source(gc_task_entry(w, t), p->input_of).input, (long long)got, (long long)p->frames);
+    return p->to_end ? gc_reader_check_end(p->reader, error) : GPUCONV_OK;
 }
 
 gpuconv_status gc_task_set_window(const gc_worker *w, const gc_task *t, gc_part *p, gpuconv_error *error) {
@@ -122,7 +142,7 @@ static gpuconv_status open_early(const gc_worker *w, gc_task *t, int index, cons
 static gpuconv_status open_source(const gc_worker *w, gc_task *t, int index, gpuconv_error *error) {
     const gc_entry *e = gc_task_entry(w, t);
     const gc_source source = gc_entry_source(e, index);
-    const gc_input_options input = {.cancel = w->cancel};
+    const gc_input_options input = {.kind = GC_INPUT_REGULAR, .cancel = w->cancel};
     gc_part *p = &t->part[index];
     gc_state state = gc_state_of_path(source.input);
     t->input_state = index ? gc_state_join(&t->input_state, &state) : state;
@@ -217,7 +237,7 @@ void gc_task_report(const gc_worker *w, const gc_task *t, gpuconv_status status,
         (void)snprintf(o.reason, sizeof o.reason, "%s", error->message);
     else
         o = outcome_of(t, where, clipped);
-    (void)snprintf(o.note, sizeof o.note, "%s", t->note);
+    (void)snprintf(o.note, sizeof o.note, "%s%s%s", t->input_note, *t->input_note && *t->note ? "; " : "", t->note);
     o.not_finite = t->not_finite;
     for (int i = 0; i < t->parts; i++)
         if (t->part[i].reader)
@@ -252,6 +272,10 @@ static gpuconv_status before_rename(void *context, int fd, gpuconv_error *error)
 gpuconv_status gc_task_commit(const gc_worker *w, gc_task *t, gc_writer *writer, const char *where, int64_t clipped,
                               gpuconv_error *error) {
     commit_context o = {w, t, where, clipped};
+    if (gc_writer_nonfinite(writer, NULL) > 0) {
+        t->not_finite += gc_writer_nonfinite(writer, NULL);
+        (void)snprintf(t->note, sizeof t->note, "samples of the output are not finite: the input is too large");
+    }
     return gc_writer_commit_checked(writer, before_rename, &o, error);
 }
 

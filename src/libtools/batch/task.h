@@ -15,6 +15,7 @@ typedef struct gc_part {
     bool response_is_new; /* this part is the first to use the response */
     gc_audio_info info;   /* of the input */
     int64_t frames;       /* to be read; -1: unknown */
+    bool to_end;          /* up to the end of the file */
     int64_t start;        /* frame of the output at which the result begins */
     int64_t skip, after;  /* frames `skip` to frames + after of the convolution are kept */
     double power;         /* mean power of the input; only for GC_LEVEL_INPUT */
@@ -36,7 +37,8 @@ typedef struct gc_task {
     bool in_place;               /* the output replaces the task's own input */
     char *path, *early_path;     /* of the outputs; early_path NULL: none */
     char note[256];              /* of the writer */
-    int64_t not_finite;          /* input samples, valid once the readers are freed */
+    char input_note[128];        /* of what an input does not hold, or is not read of it */
+    int64_t not_finite;          /* samples of inputs, valid once the readers are freed, and of the output */
     double offset, noise_offset; /* seconds; drawn, if the entry says so */
     int64_t written, early_size; /* frames of the output; bytes of the early reflections */
 } gc_task;
@@ -49,9 +51,10 @@ gpuconv_status gc_task_open(const gc_worker *worker, int64_t entry, gc_task *tas
 /* Sets a part's window once its length is known. Fails with ARGUMENT (no frame is valid). */
 gpuconv_status gc_task_set_window(const gc_worker *worker, const gc_task *task, gc_part *part, gpuconv_error *error);
 
-/* Fails with FORMAT: the input of the part gave `got` frames, fewer than its header says. */
-gpuconv_status gc_task_fail_short(const gc_worker *worker, const gc_task *task, const gc_part *part, int64_t got,
-                                  gpuconv_error *error);
+/* Checks that the input of a part gave all frames that were to be read, and at its end that no more follow. Fails with
+ * FORMAT. */
+gpuconv_status gc_task_check_input(const gc_worker *worker, const gc_task *task, const gc_part *part, int64_t got,
+                                   gpuconv_error *error);
 
 /* Returns the entry of a task, and the wishes for its output. */
 const gc_entry *gc_task_entry(const gc_worker *worker, const gc_task *task);

@@ -41,8 +41,8 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *devi
         t.chunk = gpuconv_plan_chunk(plan);
         status = gc_transfer_run(&t, error);
     }
-    if (!status && t.read < p->frames)
-        status = gc_task_fail_short(w, task, p, t.read, error);
+    if (!status)
+        status = gc_task_check_input(w, task, p, t.read, error);
     if (!status) {
         gc_stream_stats stats;
         gc_engine_measure(t.engine, &stats);

@@ -34,7 +34,8 @@ static void measure(gc_clip *clip) {
 gpuconv_status gc_clip_read(const char *path, gc_clip *clip, gpuconv_error *error) {
     gc_reader *reader;
     *clip = (gc_clip){0};
-    gpuconv_status status = gc_reader_new(path, &reader, error);
+    const gc_input_options wish = {.kind = GC_INPUT_REGULAR};
+    gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
     if (status)
         return status;
     const gc_audio_info *info = gc_reader_info(reader);

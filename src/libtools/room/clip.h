@@ -18,7 +18,7 @@ typedef struct gc_clip {
     bool cut; /* the file is longer */
 } gc_clip;
 
-/* Reads the beginning of a sound file. @return any status of gc_reader_new; MEMORY */
+/* Reads the beginning of a sound file. @return any status of gc_reader_open; MEMORY */
 gpuconv_status gc_clip_read(const char *path, gc_clip *clip, gpuconv_error *error);
 
 /* Convolves a clip with a response, which is resampled and routed as by gpuconv IN IR OUT.

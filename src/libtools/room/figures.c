@@ -196,7 +196,8 @@ gpuconv_status gc_figures_prepared(const char *input, const char *path, const gp
                                    const gc_figures_options *o, gc_figures *f, gpuconv_error *error) {
     gc_reader *reader;
     *f = (gc_figures){.path = path};
-    gpuconv_status status = gc_reader_new(input, &reader, error);
+    const gc_input_options wish = {.kind = GC_INPUT_REGULAR};
+    gpuconv_status status = gc_reader_open(input, &wish, &reader, error);
     if (status)
         return status;
     const gc_audio_info *info = gc_reader_info(reader);

@@ -1,0 +1,384 @@
+/* The extents of files: containers of chunks, AU, FLAC, the pages of Ogg (RFC 3533) and the frames of MPEG audio (ISO
+ * 11172-3, 13818-3). */
+#include "extent.h"
+
+#include "libgpuconv/core/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CHUNKS = 4096 };
+
+bool gc_extent_is_unknown(uint64_t size, int bits) {
+    if (bits == 64)
+        return size == 0 || size >= UINT64_C(1) << 56;
+    /* all ones with or without a header subtracted, and the values of SoX and of programs with signed sizes */
+    return size == 0 || size >= 0xffff0000 || (size >= 0x7f000000 && size <= 0x7f000100) ||
+           (size >= 0x7fff0000 && size <= 0x7fffffff);
+}
+
+/* Reads bytes. Returns false if the file ends before. */
+static bool get(const gc_riff_input *in, int64_t at, void *bytes, int64_t count) {
+    return at >= 0 && count <= in->length - at && in->read(in->file, at, bytes, count) == count;
+}
+
+static uint64_t number(const unsigned char *at, int bytes, bool big_endian) {
+    uint64_t value = 0;
+    for (int i = 0; i < bytes; i++)
+        value |= (uint64_t)at[i] << 8 * (big_endian ? bytes - 1 - i : i);
+    return value;
+}
+
+/* Notes bytes behind the samples; one byte may be padding. */
+static void note_rest(gc_extent *e, int64_t bytes) {
+    if (bytes > 1)
+        (void)snprintf(e->note, sizeof e->note, "%lld bytes behind the samples that its header states are not read",
+                       (long long)bytes);
+}
+
+/* Compares the bytes of samples that a header states with those that are there. */
+static void state(gc_extent *e, uint64_t stated, int64_t left) {
+    if (stated >= INT64_MAX)
+        return;
+    e->stated = (int64_t)stated;
+    e->missing = gc_max(0, e->stated - left);
+}
+
+/* Does the same for a container in which nothing follows the samples, which begin at `begin`. */
+static void state_last(const gc_riff_input *in, int64_t begin, uint64_t stated, gc_extent *e) {
+    const int64_t left = in->length - begin;
+    state(e, stated, left);
+    if (e->stated > 0 && e->stated < left)
+        note_rest(e, left - e->stated);
+}
+
+/* ---- Containers of chunks ---------------------------------------------------------------------------------------- */
+
+typedef struct layout {
+    const char *begin, *type; /* the first four bytes, and those at offset `type_at`; NULL: any */
+    int type_at, first;       /* offset of the first chunk */
+    int name_bytes, size_bytes;
+    bool big_endian, with_head; /* the size counts the chunk's head too */
+    int align;
+    const char *samples; /* name of the chunk */
+    int skipped;         /* bytes in front of its samples */
+} layout;
+
+static const layout layouts[] = {{"FORM", "AIFF", 8, 12, 4, 4, true, false, 2, "SSND", 8},
+                                 {"FORM", "AIFC", 8, 12, 4, 4, true, false, 2, "SSND", 8},
+                                 {"FORM", "8SVX", 8, 12, 4, 4, true, false, 2, "BODY", 0},
+                                 {"FORM", "16SV", 8, 12, 4, 4, true, false, 2, "BODY", 0},
+                                 {"riff", "wave", 24, 40, 16, 8, false, true, 8, "data", 0},
+                                 {"caff", NULL, 0, 8, 4, 8, true, false, 1, "data", 4}};
+
+static bool is_printable(const unsigned char *name) {
+    for (int i = 0; i < 4; i++)
+        if (name[i] < ' ' || name[i] > '~')
+            return false;
+    return true;
+}
+
+/* Finds the samples, and what follows them: chunks, or bytes that no chunk holds. */
+static void walk_chunks(const gc_riff_input *in, const layout *l, gc_extent *e) {
+    const int head = l->name_bytes + l->size_bytes;
+    unsigned char bytes[24];
+    bool found = false;
+    int64_t at = l->first;
+    for (int i = 0; i < MAX_CHUNKS && get(in, at, bytes, head); i++) {
+        uint64_t size = number(bytes + l->name_bytes, l->size_bytes, l->big_endian);
+        const int64_t counted = l->with_head ? head : 0, left = in->length - at - head;
+        const bool samples = memcmp(bytes, l->samples, 4) == 0 && !found;
+        if (samples && gc_extent_is_unknown(size - (uint64_t)counted, 8 * l->size_bytes))
+            return;
+        const bool whole = size >= (uint64_t)counted && size - (uint64_t)counted <= (uint64_t)left;
+        size -= (uint64_t)counted;
+        if (samples && size >= (uint64_t)l->skipped)
+            state(e, size - (uint64_t)l->skipped, left - l->skipped);
+        found = found || samples;
+        if (!whole || !is_printable(bytes)) {
+            if (found && !samples)
+                note_rest(e, in->length - at);
+            return;
+        }
+        at += (head + (int64_t)size + l->align - 1) / l->align * l->align;
+    }
+    if (found && at < in->length)
+        note_rest(e, in->length - at);
+}
+
+/* ---- Fixed headers ----------------------------------------------------------------------------------------------- */
+
+static void read_au(const gc_riff_input *in, const unsigned char *h, gc_extent *e) {
+    const uint64_t begin = number(h + 4, 4, h[0] == '.'), size = number(h + 8, 4, h[0] == '.');
+    if (!gc_extent_is_unknown(size, 32) && begin <= (uint64_t)in->length)
+        state_last(in, (int64_t)begin, size, e);
+}
+
+/* Returns the number behind a name and a type in the header of a NIST file; 0: it is not there. */
+static uint64_t nist_number(const char *text, const char *name) {
+    const char *at = strstr(text, name), *type = at ? strchr(at, '-') : NULL, *digits = type ? strchr(type, ' ') : NULL;
+    uint64_t value = 0;
+    for (digits = digits ? digits + 1 : ""; *digits >= '0' && *digits <= '9' && value < UINT32_MAX; digits++)
+        value = 10 * value + (uint64_t)(*digits - '0');
+    return value;
+}
+
+static void read_nist(const gc_riff_input *in, gc_extent *e) {
+    char text[1025] = "";
+    if (get(in, 0, text, 1024))
+        state_last(in, 1024,
+                   nist_number(text, "sample_count") * nist_number(text, "channel_count") *
+                       nist_number(text, "sample_n_bytes"),
+                   e);
+}
+
+/* Reads the matrix with the samples in a file of Matlab 4 or 5. */
+static void read_matlab(const gc_riff_input *in, bool version_5, gc_extent *e) {
+    unsigned char h[512] = {0};
+    const int64_t bytes = in->read(in->file, 0, h, gc_min(512, in->length));
+    int64_t at = 20;
+    while (at + 16 <= bytes && memcmp(h + at, "wavedata", 8) != 0)
+        at++;
+    if (at + 16 > bytes)
+        return;
+    if (version_5) {
+        state_last(in, at + 16, number(h + at + 12, 4, h[126] == 'M'), e);
+        return;
+    }
+    static const int widths[] = {8, 4, 4, 2, 2, 1};
+    const bool big = number(h, 4, false) > 0xffff;
+    const uint64_t type = number(h + at - 20, 4, big) / 10 % 10, rows = number(h + at - 16, 4, big);
+    if (type < 6)
+        state_last(in, at + 9, rows * number(h + at - 12, 4, big) * (uint64_t)widths[type], e);
+}
+
+/* Walks over the blocks of a VOC file up to its samples. */
+static void read_voc(const gc_riff_input *in, gc_extent *e) {
+    unsigned char h[4];
+    int64_t at = 26;
+    for (int i = 0; i < MAX_CHUNKS && get(in, at, h, 4); i++) {
+        const int64_t size = (int64_t)number(h + 1, 3, false);
+        if (h[0] == 1 || h[0] == 9)
+            state(e, (uint64_t)size, in->length - at - 4);
+        at += 4 + size;
+    }
+}
+
+/* Reads the sizes that stand at fixed places. `h`: the first 40 bytes. */
+static void read_fixed(const gc_riff_input *in, const unsigned char *h, gc_extent *e) {
+    if (memcmp(h, ".snd", 4) == 0 || memcmp(h, "dns.", 4) == 0)
+        read_au(in, h, e);
+    else if (memcmp(h, "2BIT", 4) == 0)
+        state_last(in, 128, number(h + 26, 4, true) * (h[12] ? 2 : 1) * (number(h + 14, 2, true) / 8), e);
+    else if (memcmp(h, "ALawSoundFile**", 15) == 0)
+        state_last(in, 32, number(h + 18, 4, true), e);
+    else if (memcmp(h, "\001\004", 2) == 0 && number(h + 26, 4, false) == number(h + 30, 4, false))
+        state_last(in, 42, number(h + 26, 4, false) * (h[21] ? 4 : 2), e);
+    else if (memcmp(h, "NIST_1A", 7) == 0)
+        read_nist(in, e);
+    else if (memcmp(h, "MATLAB 5", 8) == 0 || number(h, 4, false) < 5000 || number(h, 4, true) < 5000)
+        read_matlab(in, h[0] == 'M', e);
+    else if (memcmp(h, "Creative Voice File", 19) == 0)
+        read_voc(in, e);
+}
+
+/* ---- FLAC -------------------------------------------------------------------------------------------------------- */
+
+bool gc_extent_open_flac(const gc_riff_input *in, unsigned char head[GC_FLAC_HEAD]) {
+    if (!get(in, 0, head, GC_FLAC_HEAD) || memcmp(head, "fLaC", 4) != 0 || (head[4] & 127) != 0)
+        return false;
+    head[21] &= 0xf0;
+    memset(head + 22, 0, 4);
+    return true;
+}
+
+static void read_flac(const gc_riff_input *in, gc_extent *e) {
+    unsigned char head[GC_FLAC_HEAD], bytes[5];
+    if (!gc_extent_open_flac(in, head) || !get(in, 21, bytes, 5))
+        return;
+    bytes[0] &= 15;
+    e->frames = (int64_t)number(bytes, 5, true);
+    e->goes_on = e->frames > 0;
+    if (e->frames == 0)
+        e->frames = -1;
+}
+
+/* ---- Ogg --------------------------------------------------------------------------------------------------------- */
+
+enum { CONTINUED = 1, BEGINS = 2, ENDS = 4 };
+
+/* Adds a stream that begins at a page. Returns false without memory. */
+static bool add_link(gc_extent *e, int64_t at) {
+    gc_link *more = realloc(e->link, ((size_t)e->links + 1) * sizeof *more);
+    if (!more)
+        return false;
+    e->link = more;
+    e->link[e->links++] = (gc_link){.begin = at};
+    return true;
+}
+
+/* Walks over the pages. */
+static bool walk_pages(const gc_riff_input *in, gc_extent *e) {
+    unsigned char head[27], sizes[255];
+    int64_t at = 0, granule[3] = {0};
+    uint64_t serial = 0;
+    bool in_headers = false, ended = false;
+    while (get(in, at, head, 27) && memcmp(head, "OggS", 4) == 0 && get(in, at + 27, sizes, head[26])) {
+        int64_t size = 27 + head[26];
+        for (int i = 0; i < head[26]; i++)
+            size += sizes[i];
+        if (size > in->length - at)
+            break;
+        if ((head[5] & BEGINS) && !in_headers) {
+            if (!add_link(e, at))
+                return false;
+            serial = number(head + 14, 4, false);
+            memset(granule, 0, sizeof granule);
+            ended = false;
+        }
+        in_headers = (head[5] & BEGINS) != 0;
+        gc_link *link = e->links ? &e->link[e->links - 1] : NULL;
+        if (link && number(head + 14, 4, false) == serial) {
+            granule[0] = granule[1];
+            granule[1] = granule[2];
+            granule[2] = (int64_t)number(head + 6, 8, false);
+            link->safe = granule[0];
+            ended = ended || (head[5] & ENDS);
+        }
+        at += size;
+        if (link)
+            link->bytes = at - link->begin;
+    }
+    if (at < in->length)
+        (void)snprintf(e->note, sizeof e->note, "cut off or damaged: its last %lld bytes are no page and are not read",
+                       (long long)(in->length - at));
+    else if (!ended && e->links)
+        (void)snprintf(e->note, sizeof e->note, "cut off: the end of its stream is not there");
+    return true;
+}
+
+/* ---- MPEG audio -------------------------------------------------------------------------------------------------- */
+
+typedef struct mpeg_frame {
+    unsigned kind;     /* version, layer and rate: the same in all frames */
+    int bytes, frames; /* frames: samples of a channel */
+    int side;          /* bytes of head and side information */
+} mpeg_frame;
+
+/* Reads the head of a frame. Returns false if it is none, or its length is not stated. */
+static bool read_frame(const unsigned char *h, mpeg_frame *f) {
+    static const short rates[2][3][15] = {{{0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448},
+                                           {0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384},
+                                           {0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}},
+                                          {{0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256},
+                                           {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160},
+                                           {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}}};
+    static const int hertz[3] = {44100, 48000, 32000};
+    const int version = h[1] >> 3 & 3, layer = 3 - (h[1] >> 1 & 3), bits = h[2] >> 4, rate = h[2] >> 2 & 3;
+    if (h[0] != 0xff || (h[1] & 0xe0) != 0xe0 || version == 1 || layer == 3 || bits == 0 || bits == 15 || rate == 3)
+        return false;
+    const bool low = version != 3, mono = h[3] >> 6 == 3;
+    const int kilobits = rates[low][layer][bits], per_second = hertz[rate] >> (version == 3 ? 0 : version == 2 ? 1 : 2);
+    const int padding = h[2] >> 1 & 1;
+    f->kind = (unsigned)(h[1] & 0x1e) << 8 | (h[2] & 0x0c);
+    f->frames = layer == 0 ? 384 : layer == 2 && low ? 576 : 1152;
+    f->bytes = layer == 0 ? (12000 * kilobits / per_second + padding) * 4
+                          : f->frames / 8 * 1000 * kilobits / per_second + padding;
+    f->side = layer == 2 ? 4 + (low ? (mono ? 9 : 17) : (mono ? 17 : 32)) : 0;
+    return true;
+}
+
+/* Returns the bytes of a tag at `at`; 0: none is there. */
+static int64_t tag_bytes(const gc_riff_input *in, int64_t at) {
+    unsigned char h[32] = {0};
+    (void)in->read(in->file, at, h, gc_min(32, in->length - at));
+    const int64_t left = in->length - at;
+    if (memcmp(h, "ID3", 3) == 0 && left >= 10)
+        return 10 + ((h[6] & 127) << 21 | (h[7] & 127) << 14 | (h[8] & 127) << 7 | (h[9] & 127));
+    if (memcmp(h, "TAG", 3) == 0 && left == 128)
+        return 128;
+    if (memcmp(h, "APETAGEX", 8) == 0 && left >= 32)
+        return (int64_t)number(h + 12, 4, false) + (h[23] & 0x80 ? 32 : 0);
+    return 0;
+}
+
+/* Returns the offset of the first frame behind tags that another one of its kind follows; -1: there is none. */
+static int64_t find_frame(const gc_riff_input *in, mpeg_frame *f) {
+    enum { SEARCHED = 1 << 16 };
+    unsigned char head[4];
+    mpeg_frame next;
+    int64_t at = 0, tag;
+    for (int64_t searched = 0; searched < SEARCHED && get(in, at, head, 4); searched++) {
+        if (read_frame(head, f) && get(in, at + f->bytes, head, 4) && read_frame(head, &next) && next.kind == f->kind)
+            return at;
+        tag = tag_bytes(in, at);
+        at += tag > 0 ? tag : 1;
+    }
+    return -1;
+}
+
+/* Reads the frames that a Xing header in the first frame states; -1: it has none, 0: it does not state them. */
+static int64_t read_xing(const gc_riff_input *in, int64_t at, const mpeg_frame *f) {
+    unsigned char b[12];
+    if (f->side == 0 || !get(in, at + f->side, b, 12) || (memcmp(b, "Xing", 4) != 0 && memcmp(b, "Info", 4) != 0))
+        return -1;
+    return b[7] & 1 ? (int64_t)number(b + 8, 4, true) : 0;
+}
+
+/* Counts the frames. */
+static void walk_frames(const gc_riff_input *in, gc_extent *e) {
+    mpeg_frame first, f;
+    unsigned char head[4];
+    const int64_t begin = find_frame(in, &first);
+    if (begin < 0)
+        return;
+    const int64_t stated = read_xing(in, begin, &first);
+    int64_t at = begin + (stated >= 0 ? first.bytes : 0), count = 0, tag;
+    for (;;) {
+        if (get(in, at, head, 4) && read_frame(head, &f) && f.kind == first.kind) {
+            if (f.bytes > in->length - at)
+                break;
+            count++;
+            at += f.bytes;
+        } else if (at < in->length && (tag = tag_bytes(in, at)) > 0) {
+            at += tag;
+        } else {
+            break;
+        }
+    }
+    if (at < in->length)
+        (void)snprintf(e->note, sizeof e->note, "its last %lld bytes are no whole MPEG frame and are not read",
+                       (long long)(in->length - at));
+    if (stated == count)
+        return;
+    if (stated > count + 1) { /* some programs count the frame of the header too */
+        e->stated = stated;
+        e->missing = stated - count;
+        return;
+    }
+    if (stated > 0)
+        e->skip = begin + first.bytes;
+    e->frames = count * first.frames;
+    e->claimed = gc_max(in->length, (count + 16) * 4096); /* no frame has more bytes: the estimate is not too low */
+}
+
+/* ---- All --------------------------------------------------------------------------------------------------------- */
+
+bool gc_extent_find(const gc_riff_input *in, gc_extent *e) {
+    unsigned char head[40] = {0};
+    *e = (gc_extent){.frames = -1};
+    (void)in->read(in->file, 0, head, gc_min(40, in->length));
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (memcmp(head, layouts[i].begin, 4) == 0 &&
+            (!layouts[i].type || memcmp(head + layouts[i].type_at, layouts[i].type, 4) == 0))
+            walk_chunks(in, &layouts[i], e);
+    read_fixed(in, head, e);
+    if (memcmp(head, "fLaC", 4) == 0)
+        read_flac(in, e);
+    else if (memcmp(head, "OggS", 4) == 0)
+        return walk_pages(in, e);
+    else if (memcmp(head, "ID3", 3) == 0 || (head[0] == 0xff && (head[1] & 0xe0) == 0xe0))
+        walk_frames(in, e);
+    return true;
+}
