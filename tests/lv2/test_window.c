@@ -82,6 +82,8 @@ typedef struct fixture {
     window layout; /* of the same size, to find the parts */
 } fixture;
 
+static const char *bundle = PLUGIN_BUNDLE "/";
+
 static fixture begin_scaled(const char *plugin, float scale) {
     fixture f = {.layout = {.width = WINDOW_WIDTH, .height = WINDOW_HEIGHT, .form = gc_lv2_form(plugin)}};
     f.layout.panel = &window_panels[f.layout.form.is_space];
@@ -103,7 +105,7 @@ static fixture begin_scaled(const char *plugin, float scale) {
                                            .value = &scale}};
     LV2_Feature options = {LV2_OPTIONS__options, (void *)(uintptr_t)option};
     const LV2_Feature *features[] = {&feature, &options, NULL};
-    f.handle = f.ui->instantiate(f.ui, plugin, PLUGIN_BUNDLE "/", write_port, NULL, &f.widget, features);
+    f.handle = f.ui->instantiate(f.ui, plugin, bundle, write_port, NULL, &f.widget, features);
     CHECK(f.handle, "no window");
     f.idle = f.ui->extension_data(LV2_UI__idleInterface);
     assert_int_equal(written.gets, 1);
@@ -168,6 +170,14 @@ static unsigned long pixel(fixture *f, double x, double y) {
     unsigned long rgb = XGetPixel(image, 0, 0) & 0xffffff;
     XDestroyImage(image);
     return rgb;
+}
+
+/* Returns whether a pixel has a color, or gets it soon: the window draws through a connection of its own. */
+static bool becomes(fixture *f, double x, double y, unsigned long rgb) {
+    const struct timespec moment = {0, 1000000};
+    for (int i = 0; i < 2000 && pixel(f, x, y) != rgb; i++)
+        nanosleep(&moment, NULL);
+    return pixel(f, x, y) == rgb;
 }
 
 /* Sends one mouse event and lets the window handle it. */
@@ -326,7 +336,56 @@ static void nothing_covers_anything_at_any_size(void **state) {
             for (int k = 0; k < i; k++)
                 CHECK(!overlap(r[i], r[k]), "part %d covers part %d at %d x %d", i, k, w.width, w.height);
         }
+        CHECK((window_knob(&w, 0).h > KNOB_HEIGHT) == (w.width > WINDOW_WIDTH), "knobs of %g at %d x %d",
+              window_knob(&w, 0).h, w.width, w.height);
     }
+}
+
+static void each_channel_is_seen(void **state) {
+    (void)state;
+    fixture f = begin("urn:gpuconv:stereo");
+    guarded taps = guarded_new(2, 4800);
+    for (int i = 0; i < 4800; i++) {
+        taps.channel[0][i] = 0.5f;
+        taps.channel[1][i] = i < 2400 ? 0.5f : 0;
+    }
+    const char *path = files_path("%s", "half.wav");
+    files_write(path, SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &taps);
+    guarded_free(&taps);
+    show(&f, path);
+    const rectangle r = window_wave(&f.layout);
+    static const unsigned long colors[2][2] = {{0x4c8bc7, 0x4c8bc7},
+                                               {0x4a8a6b, 0x17191c}}; /* of a channel, of a half */
+    for (int c = 0; c < 2; c++)
+        for (int half = 0; half < 2; half++) {
+            const double x = r.x + r.w * (0.3 + 0.4 * half), y = r.y + r.h * (0.4 + 0.5 * c);
+            CHECK(becomes(&f, x, y, colors[c][half]), "channel %d, half %d: %lx", c, half, pixel(&f, x, y));
+        }
+    end(&f);
+}
+
+static void the_list_begins_with_the_included_responses(void **state) {
+    (void)state;
+    char state_home[1024];
+    (void)snprintf(state_home, sizeof state_home, "%s", getenv("XDG_STATE_HOME"));
+    assert_int_equal(setenv("XDG_STATE_HOME", files_path("%s", "never"), 1), 0);
+    char installed[1024];
+    guarded taps = guarded_new(1, 10);
+    assert_int_equal(mkdir(files_path("%s", "installed"), 0700), 0);
+    assert_int_equal(mkdir(files_path("%s", "installed/impulses"), 0700), 0);
+    files_write(files_path("%s", "installed/default.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &taps);
+    files_write(files_path("%s", "installed/impulses/hall.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &taps);
+    guarded_free(&taps);
+    (void)snprintf(installed, sizeof installed, "%s/", files_path("%s", "installed"));
+    bundle = installed;
+    fixture f = begin("urn:gpuconv:stereo");
+    bundle = PLUGIN_BUNDLE "/";
+    show(&f, files_path("%s", "installed/default.wav"));
+    const rectangle l = window_list(&f.layout);
+    drag(&f, l.x + 20, l.y + 1.5 * ROW, l.x, l.y);
+    CHECK(strstr(written.path, "/impulses/hall.wav"), "chose %s", written.path);
+    end(&f);
+    assert_int_equal(setenv("XDG_STATE_HOME", state_home, 1), 0);
 }
 
 static void a_scaled_window_is_larger_and_its_parts_follow(void **state) {
@@ -385,16 +444,16 @@ static void an_error_is_shown_until_it_is_over(void **state) {
     fixture f = begin("urn:gpuconv:stereo");
     rectangle r = window_wave(&f.layout);
     const double y = r.y + r.h / 2;
-    const unsigned long alarm = 0xe64738, plain = pixel(&f, r.x + 3, y);
-    CHECK(plain != alarm, "an error at once");
+    const unsigned long alarm = 0xe64738, plain = 0x17191c;
+    CHECK(becomes(&f, r.x + 3, y, plain), "an error at once");
     for (int k = 0; k < 2; k++) {
         announce(&f, ERROR_URI, LV2_ATOM__String, "/music/rooms/notes.wav: not a file of audio");
-        CHECK(pixel(&f, r.x + 3, y) == alarm, "%lx", pixel(&f, r.x + 3, y));
+        CHECK(becomes(&f, r.x + 3, y, alarm), "%lx", pixel(&f, r.x + 3, y));
         if (k)
             key(&f, XK_Escape, 0);
         else
             announce(&f, ERROR_URI, LV2_ATOM__String, "");
-        CHECK(pixel(&f, r.x + 3, y) == plain, "the error stays");
+        CHECK(becomes(&f, r.x + 3, y, plain), "the error stays");
     }
     end(&f);
 }
@@ -642,6 +701,8 @@ int main(void) {
         cmocka_unit_test(handles_and_knobs_write_the_controls),
         cmocka_unit_test(the_list_walks_folders_and_chooses_files),
         cmocka_unit_test(nothing_covers_anything_at_any_size),
+        cmocka_unit_test(each_channel_is_seen),
+        cmocka_unit_test(the_list_begins_with_the_included_responses),
         cmocka_unit_test(a_scaled_window_is_larger_and_its_parts_follow),
         cmocka_unit_test(the_keyboard_reaches_every_part),
         cmocka_unit_test(an_error_is_shown_until_it_is_over),

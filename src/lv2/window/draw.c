@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FONT = 12 };
+
 static const double floor_level = -80; /* dB at the lower edge of the envelope */
 static const double meter_least = -60, meter_most = 6;
 
@@ -135,9 +137,16 @@ static double fade_gain(const window *w, bounds b, double t) {
            rise(reversed ? from_end : from_start, attack);
 }
 
+/* Returns the part of the wave that a channel is drawn in: they stand one above the other. */
+static rectangle lane(const window *w, int channel) {
+    const rectangle r = window_wave(w);
+    const double height = r.h / w->wave.channels;
+    return (rectangle){r.x, r.y + channel * height, r.w, height};
+}
+
 /* Draws a channel's envelope: outside of the kept part window_faint, in its fade as attenuated. */
 static void draw_envelope(cairo_t *cr, const window *w, int channel) {
-    rectangle r = window_wave(w);
+    const rectangle r = lane(w, channel);
     bounds b = window_bounds(w);
     for (int pass = 0; pass < 2; pass++) {
         color c = channel_color[channel];
@@ -196,14 +205,18 @@ static void draw_wave(cairo_t *cr, const window *w) {
         return;
     }
     draw_axis(cr, w);
-    for (int level = -20; level > floor_level; level -= 20) {
-        double y = r.y + level / floor_level * r.h;
-        draw_fill(cr, (rectangle){r.x, y, r.w, 1}, (color){1, 1, 1, 0.08});
-        (void)snprintf(label, sizeof label, "%d dB", level);
-        draw_text(cr, (rectangle){r.x + r.w - 50, y + 2, 46, 12}, 1, window_faint, label);
-    }
-    for (int c = w->wave.channels - 1; c >= 0; c--)
+    for (int c = 0; c < w->wave.channels; c++) {
+        const rectangle l = lane(w, c);
+        const int step = l.h < 100 ? -40 : -20;
+        for (int level = step; level > floor_level; level += step) {
+            const double y = l.y + level / floor_level * l.h;
+            draw_fill(cr, (rectangle){l.x, y, l.w, 1}, (color){1, 1, 1, 0.08});
+            (void)snprintf(label, sizeof label, "%d dB", level);
+            draw_text(cr, (rectangle){l.x + l.w - 50, y + 2, 46, 12}, 1, window_faint, label);
+        }
         draw_envelope(cr, w, c);
+        draw_fill(cr, (rectangle){l.x, l.y + l.h - 1, l.w, c + 1 < w->wave.channels}, window_faint);
+    }
     bounds b = window_bounds(w);
     format_seconds(label, sizeof label, "fade ", (double)w->value[FADE]);
     draw_handle(cr, (rectangle){r.x, r.y + 18, r.w, r.h - 18}, window_time_to_x(w, b.fade), label, true,
@@ -231,16 +244,18 @@ static void draw_knob(cairo_t *cr, const window *w, int index) {
     const double from = 0.75 * 3.14159265358979, span = 1.5 * 3.14159265358979;
     const knob *k = &w->panel->knob[index];
     rectangle r = window_knob(w, index);
-    double value = (double)w->value[k->port], x = r.x + r.w / 2, y = r.y + 42;
+    const double s = r.h / KNOB_HEIGHT, x = r.x + r.w / 2, y = r.y + 42 * s;
+    double value = (double)w->value[k->port];
     char shown[40];
-    draw_text(cr, (rectangle){r.x, r.y, r.w, 16}, 0.5, window_faint, k->name);
-    cairo_set_line_width(cr, 6);
+    cairo_set_font_size(cr, FONT * s);
+    draw_text(cr, (rectangle){r.x, r.y, r.w, 16 * s}, 0.5, window_faint, k->name);
+    cairo_set_line_width(cr, 6 * s);
     paint(cr, window_panel);
     cairo_new_path(cr);
-    cairo_arc(cr, x, y, 20, from, from + span);
+    cairo_arc(cr, x, y, 20 * s, from, from + span);
     cairo_stroke(cr);
     paint(cr, window_accent);
-    cairo_arc(cr, x, y, 20, from, from + fmax(0.001, span * knob_place(k, value)));
+    cairo_arc(cr, x, y, 20 * s, from, from + fmax(0.001, span * knob_place(k, value)));
     cairo_stroke(cr);
     if ((k->port == TRIM && value >= 0) || (k->port == LOW_CUT && value <= k->least) ||
         (k->port == HIGH_CUT && value >= k->most))
@@ -252,7 +267,8 @@ static void draw_knob(cairo_t *cr, const window *w, int index) {
     const bool typing = w->focus == (part)(PART_KNOB + index) && *w->typed;
     if (typing)
         (void)snprintf(shown, sizeof shown, "%s|", w->typed);
-    draw_text(cr, (rectangle){r.x, r.y + 68, r.w, 16}, 0.5, typing ? window_accent : window_text, shown);
+    draw_text(cr, (rectangle){r.x, r.y + 68 * s, r.w, 16 * s}, 0.5, typing ? window_accent : window_text, shown);
+    cairo_set_font_size(cr, FONT);
     draw_focus(cr, w, (part)(PART_KNOB + index), r);
 }
 
@@ -305,7 +321,7 @@ void window_draw(window *w) {
     paint(cr, background);
     cairo_paint(cr);
     cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
-    cairo_set_font_size(cr, 12);
+    cairo_set_font_size(cr, FONT);
     draw_title(cr, w);
     draw_list(cr, w);
     if (w->form.is_space)

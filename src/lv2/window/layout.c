@@ -10,8 +10,6 @@ enum {
     EDGE = 12,
     TOP = 44,
     LEFT = LIST_WIDTH + 2 * EDGE,
-    KNOB_ROW = 88,
-    KNOB_ROWS = 2 * KNOB_ROW,
     AXIS = 18,  /* beneath the wave */
     RIGHT = 84, /* of the meters and the buttons beneath them */
     BUTTON = 22,
@@ -46,6 +44,12 @@ static const button reverb_buttons[] = {{"bypass", ENABLED, true, 0, -1, RIGHT},
 const panel window_panels[2] = {{reverb_knobs, COUNT(reverb_knobs), 6, reverb_buttons, COUNT(reverb_buttons)},
                                 {space_knobs, COUNT(space_knobs), 5, space_buttons, COUNT(space_buttons)}};
 
+/* Returns the height of a row of knobs, which grow with the window. */
+static double knob_row(const window *w) {
+    const double across = w->width / (double)WINDOW_WIDTH, down = w->height / (double)WINDOW_HEIGHT;
+    return floor(KNOB_HEIGHT * fmax(1, fmin(across, down)));
+}
+
 rectangle window_search(const window *w) {
     (void)w;
     return (rectangle){EDGE, 12, LIST_WIDTH - RECENT_WIDTH - 6, BUTTON};
@@ -58,8 +62,8 @@ rectangle window_list(const window *w) {
 
 rectangle window_wave(const window *w) {
     if (w->form.is_space) /* beside the meters */
-        return (rectangle){LEFT, TOP, w->width - LEFT - 2 * EDGE - RIGHT, w->height - TOP - KNOB_ROW - 2 * EDGE};
-    return (rectangle){LEFT, TOP, w->width - LEFT - EDGE, w->height - TOP - KNOB_ROWS - 2 * EDGE - AXIS};
+        return (rectangle){LEFT, TOP, w->width - LEFT - 2 * EDGE - RIGHT, w->height - TOP - knob_row(w) - 2 * EDGE};
+    return (rectangle){LEFT, TOP, w->width - LEFT - EDGE, w->height - TOP - 2 * knob_row(w) - 2 * EDGE - AXIS};
 }
 
 rectangle window_button(const window *w, int index) {
@@ -79,12 +83,13 @@ rectangle window_knob(const window *w, int index) {
     const int columns = w->panel->columns, row = index / columns, column = index % columns;
     double width = floor((w->width - LEFT - RIGHT - 2 * EDGE) / (double)columns);
     const int rows = (w->panel->knobs - 1) / columns + 1;
-    return (rectangle){LEFT + column * width, w->height - EDGE - (rows - row) * KNOB_ROW, width, KNOB_ROW};
+    const double height = knob_row(w);
+    return (rectangle){LEFT + column * width, w->height - EDGE - (rows - row) * height, width, height};
 }
 
 rectangle window_meter(const window *w, int index) {
     double x = w->width - EDGE - RIGHT + index * 18 + (index >= 2 ? 12 : 0);
-    const double top = w->form.is_space ? TOP : w->height - KNOB_ROWS - EDGE;
+    const double top = w->form.is_space ? TOP : w->height - 2 * knob_row(w) - EDGE;
     return (rectangle){x, top, 14, w->height - EDGE - 2 * BUTTON - 4 - 24 - top};
 }
 

@@ -125,12 +125,18 @@ void window_choose_row(window *w, int row) {
 
 /* Shows the response of the slot: its envelope, and its folder, unless recent files are listed. */
 static void show_slot(window *w, bool with_folder) {
-    char folder_path[WINDOW_PATH_MOST], own[PATH_MAX];
+    char folder_path[WINDOW_PATH_MOST], own[PATH_MAX], included[WINDOW_PATH_MOST];
+    struct stat about;
     const char *path = w->path[w->slot];
     (void)snprintf(folder_path, sizeof folder_path, "%s", path);
     if (with_folder && !w->folder.is_recent && cut_name(folder_path)) {
-        if (realpath(w->bundle, own) && strcmp(own, folder_path) == 0 && !folder_recall(&w->folder, folder_path))
-            (void)snprintf(folder_path, sizeof folder_path, "%s", own);
+        if (realpath(w->bundle, own) && strcmp(own, folder_path) == 0 && !folder_recall(&w->folder, folder_path)) {
+            const int length =
+                snprintf(included, sizeof included, "%s/impulses", own); /* beside the default response */
+            const bool is_there =
+                !w->folder.sets && length < WINDOW_PATH_MOST && stat(included, &about) == 0 && S_ISDIR(about.st_mode);
+            (void)snprintf(folder_path, sizeof folder_path, "%s", is_there ? included : own);
+        }
         if (strcmp(folder_path, w->folder.path) != 0)
             open_folder(w, folder_path);
     }
