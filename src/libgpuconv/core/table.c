@@ -25,8 +25,8 @@ static bool is_digit(char c) {
 
 /* ---- Fields ------------------------------------------------------------------------------------------------------ */
 
-/* Removes the quotation marks of a field that begins with one. Returns what follows it; NULL: the last one is missing.
- */
+/* Removes the quotation marks of a field that begins with one. Returns the text behind the field; NULL: the last mark
+ * is missing. */
 static char *unquote(char *at) {
     char *to = at;
     for (char *from = at + 1; *from; *to++ = *from++)
@@ -37,8 +37,8 @@ static char *unquote(char *at) {
     return NULL;
 }
 
-/* Removes the escapes and quotation marks of a word, with `keep` only in thought. Returns what follows it; NULL: a
- * quotation mark or a character behind a backslash is missing. */
+/* Removes the escapes and quotation marks of a word; with `keep` the word is only looked through. Returns the text
+ * behind the word; NULL: a quotation mark or the character behind a backslash is missing. */
 static char *unescape(char *at, bool keep) {
     char *to = at, quote = 0;
     for (; *at && (quote || !is_blank(*at)); at++) {

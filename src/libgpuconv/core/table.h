@@ -14,8 +14,8 @@
  * the first row are headings. Where commas divide numbers, blanks do too, and if no number has a decimal point, all
  * rows have equally many fields.
  *
- * The fields stand in the buffer of the text, so that the memory does not depend on the number of rows. A text of
- * numbers is at most looked at 64 KiB ahead.
+ * The fields stand in the buffer of the text, so that the memory does not depend on the number of rows. Up to 64 KiB
+ * are read before the first row.
  */
 #ifndef GC_CORE_TABLE_H
 #define GC_CORE_TABLE_H
