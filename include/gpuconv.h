@@ -239,7 +239,9 @@ GPUCONV_API gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate,
  * Resamples a response (soxr, very high quality, linear phase).
  * Its level is multiplied by old / new rate, so that convolving the resampled input gives the resampled output. If the
  * response begins abruptly, the interpolation filter rings before its first frame; these frames are kept as a lead (see
- * gpuconv_ir_lead).
+ * gpuconv_ir_lead). If it ends abruptly, the filter rings behind its last frame: the new response has frames x new /
+ * old rate frames, rounded up, and the ringing, which is kept until -120 dB of the energy remain, over fewer than 130
+ * frames of the lower rate. Its gain is that of the response within 0.01 dB up to 0.9 of the lower Nyquist frequency.
  * @param ir              the response
  * @param rate            1..10000000 Hz, and 1/1000 to 1000 times the old rate
  * @param[out] resampled  the new response

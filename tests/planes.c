@@ -19,7 +19,7 @@ static double *allocate(int n) {
 }
 
 planes planes_new(int count, int pre, int frames, double rate) {
-    planes made = {count, pre, frames, rate, {NULL}};
+    planes made = {count, pre, frames, 0, rate, {NULL}};
     for (int p = 0; p < count; p++)
         made.x[p] = allocate(pre + frames);
     return made;
@@ -41,22 +41,24 @@ double planes_at(const planes *from, int p, int time) {
 
 planes planes_part(const planes *from, int pre, int start, int frames) {
     planes made = planes_new(from->count, pre, frames, from->rate);
+    made.ring = (int)fmax(0, fmin(start + frames, from->frames) - (from->frames - from->ring));
     for (int p = 0; p < from->count; p++)
         for (int n = -pre; n < frames; n++)
             made.x[p][pre + n] = planes_at(from, p, start + n);
     return made;
 }
 
-/* Returns the share of the energy before time zero, the largest of all planes. */
-static double early_share(const planes *of) {
+/* Returns the share of the energy from a time on and before another one, the largest of all planes. */
+static double share_between(const planes *of, int first, int last) {
     double most = 0;
     for (int p = 0; p < of->count; p++) {
-        double early = 0, all = 0;
-        for (int i = 0; i < of->pre + of->frames; i++) {
-            all += of->x[p][i] * of->x[p][i];
-            early += i < of->pre ? of->x[p][i] * of->x[p][i] : 0;
+        double part = 0, all = 0;
+        for (int n = -of->pre; n < of->frames; n++) {
+            const double x = planes_at(of, p, n);
+            all += x * x;
+            part += n >= first && n < last ? x * x : 0;
         }
-        most = fmax(most, early / all);
+        most = fmax(most, part / all);
     }
     return most;
 }
@@ -64,7 +66,8 @@ static double early_share(const planes *of) {
 /* The window is wider for a lower rate, whose Nyquist frequency is the limit of the sinc. */
 planes planes_resample(const planes *from, double ratio, double rate) {
     const double cutoff = fmin(1, ratio), half = 200 / cutoff;
-    planes made = planes_new(from->count, PLANES_PRE, (int)ceil(from->frames * ratio), rate);
+    const int own = (int)ceil(from->frames * ratio);
+    planes made = planes_new(from->count, PLANES_PRE, own + PLANES_PRE, rate);
     for (int p = 0; p < from->count; p++)
         for (int k = -from->pre; k < from->frames; k++) {
             const double tap = planes_at(from, p, k) * cutoff / ratio;
@@ -75,8 +78,12 @@ planes planes_resample(const planes *from, double ratio, double rate) {
                 made.x[p][PLANES_PRE + n] += tap * sinc * exp(-off * off / 2500);
             }
         }
-    if (early_share(&made) < 1e-6)
+    made.ring = PLANES_PRE;
+    if (share_between(&made, own, made.frames) < 1e-12)
+        planes_replace(&made, planes_part(&made, made.pre, 0, own));
+    if (share_between(&made, -made.pre, 0) < 1e-6)
         planes_replace(&made, planes_part(&made, 0, 0, made.frames));
+    made.ring += (int)ceil(from->ring * ratio);
     return made;
 }
 
@@ -165,6 +172,7 @@ planes planes_minimum_phase(const planes *from) {
 
 planes planes_series(const planes *from, const planes *other) {
     planes made = planes_new(from->count, from->pre + other->pre, from->frames + other->frames - 1, from->rate);
+    made.ring = from->ring + other->ring;
     for (int p = 0; p < from->count; p++) {
         const double *y = other->x[other->count == 1 ? 0 : p];
         for (int i = 0; i < from->pre + from->frames; i++)

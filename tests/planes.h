@@ -1,12 +1,13 @@
 /* The oracle of edits: responses as planes in time, in double precision. It shares no code with src/ and includes
- * nothing from there. A plane has `pre` frames before time zero and `frames` from there on. */
+ * nothing from there. A plane has `pre` frames before time zero and `frames` from there on, the last `ring` of which
+ * are behind the end of the response itself. */
 #ifndef TESTS_PLANES_H
 #define TESTS_PLANES_H
 
-enum { PLANES = 9, PLANES_PRE = 400 /* frames before time zero after an interpolation */ };
+enum { PLANES = 9, PLANES_PRE = 400 /* frames before time zero and behind the end after an interpolation */ };
 
 typedef struct planes {
-    int count, pre, frames;
+    int count, pre, frames, ring;
     double rate;
     double *x[PLANES]; /* pre + frames values each */
 } planes;
@@ -24,7 +25,8 @@ double planes_at(const planes *from, int p, int time);
 /* Returns `frames` frames from frame `start` on, which becomes time zero, and `pre` frames before it. */
 planes planes_part(const planes *from, int pre, int start, int frames);
 
-/* Interpolates with a sinc in a Gaussian window, at an unchanged sum. Less than -60 dB before time zero is dropped. */
+/* Interpolates with a sinc in a Gaussian window, at an unchanged sum. Less than -60 dB before time zero and less than
+ * -120 dB behind the end are dropped. */
 planes planes_resample(const planes *from, double ratio, double rate);
 
 /* Returns the largest magnitude, and the first and the last time at which a plane has a magnitude. */

@@ -6,7 +6,7 @@ make_audio noise in.wav wav-16 1 44100 50000 0.5
 make_audio noise ir48.wav wav-16 1 48000 4800 0.01
 runs -b cpu in.wav ir48.wav out.wav
 one_line "ir48.wav: resampled from 48000 to 44100 Hz, its level rescaled by 1.0884"
-about out.wav "54409 1 44100 wav 16"
+about out.wav "54505 1 44100 wav 16"
 
 # The advised gain avoids clipping, even if it depends on the last bit or on tenths of a decibel.
 advice() {

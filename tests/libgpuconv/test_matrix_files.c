@@ -55,6 +55,32 @@ static void every_route_has_the_taps_of_its_files(void **state) {
     gpuconv_ir_free(ir);
 }
 
+/* A declared length leaves out nothing of what the resampler rings behind the end of one frame, whose sum stays 1. */
+static void a_part_of_another_rate_keeps_both_ends(void **state) {
+    (void)state;
+    guarded one = guarded_new(1, 1);
+    one.channel[0][0] = 1;
+    files_write(files_path("one48.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 48000, &one);
+    files_write(files_path("one44.wav"), SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, &one);
+    const char *path = files_path("rates.conf");
+    FILE *f = begin_text(path);
+    fprintf(f,
+            "/convolver/new 2 1 256 2\n/impulse/read 1 1 1 0 0 0 1 one48.wav\n/impulse/read 2 1 1 0 0 0 1 one44.wav\n");
+    fclose(f);
+    gpuconv_ir *ir;
+    gpuconv_error error = {0};
+    CHECK(gpuconv_ir_load_matrix(path, 48000, &ir, &error) == GPUCONV_OK, "%s", error.message);
+    for (int i = 0; i < 2; i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < gpuconv_ir_frames(ir); k++)
+            sum += (double)gpuconv_ir_taps(ir, i, 0)[k];
+        CHECK(fabs(sum - 1) < 1e-4, "input %d: the sum is %g", i, sum);
+    }
+    CHECK(!strstr(gpuconv_ir_history(ir), "left out"), "%s", gpuconv_ir_history(ir));
+    gpuconv_ir_free(ir);
+    guarded_free(&one);
+}
+
 static void the_first_file_that_cannot_be_read_is_told(void **state) {
     (void)state;
     const char *path = files_path("missing.txt");
@@ -89,6 +115,7 @@ static void a_cancelled_matrix_is_no_matrix(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_route_has_the_taps_of_its_files),
+        cmocka_unit_test(a_part_of_another_rate_keeps_both_ends),
         cmocka_unit_test(the_first_file_that_cannot_be_read_is_told),
         cmocka_unit_test(a_cancelled_matrix_is_no_matrix),
     };

@@ -59,9 +59,11 @@ static planes shaped(const source *from, const gpuconv_preparation *p, const sou
             x.x[c][n - 1 - i] = x.x[c][i];
             x.x[c][i] = other;
         }
-    if (p->reverse) { /* the frames before time zero are now behind the end, and belong to the response */
-        x.frames += x.pre;
-        x.pre = 0;
+    if (p->reverse) { /* time zero is the last frame of the response itself */
+        const int ring = x.ring;
+        x.frames += x.pre - ring;
+        x.ring = x.pre;
+        x.pre = ring;
     }
     if (p->stretch != 0)
         planes_replace(&x, planes_resample(&x, p->stretch, rate));
@@ -84,6 +86,7 @@ static planes shaped(const source *from, const gpuconv_preparation *p, const sou
 /* Sums the planes into routes: plane `input * outputs + output` of the result. */
 static planes routed(const planes *from, const form *f) {
     planes made = planes_new(f->inputs * f->outputs, from->pre, from->frames, from->rate);
+    made.ring = from->ring;
     for (int r = 0; r < made.count; r++)
         for (int p = 0; p < from->count; p++)
             for (int i = 0; i < from->pre + from->frames && f->route[r / f->outputs][r % f->outputs] >> p & 1; i++)
@@ -124,12 +127,13 @@ static void set_levels(planes *x, const form *f, const gpuconv_preparation *p) {
 /* ---- Comparison -------------------------------------------------------------------------------------------------- */
 
 /* Returns the error of all routes relative to what is expected, by the power; NaN if a route exists that should not, or
- * the lengths differ. The gain that keeps the loudness is not compared. */
+ * the lengths differ by more than the ringing. The gain that keeps the loudness is not compared. */
 static double error_of(const gpuconv_ir *ir, const planes *want, const form *f, const gpuconv_preparation *p,
                        bool smoothed) {
     const int lead = (int)gpuconv_ir_lead(ir), pre = want->pre > lead ? want->pre : lead, n = pre + want->frames;
+    const int64_t frames = gpuconv_ir_frames(ir) - lead;
     double power[2] = {0, 0}, product = 0, error = 0;
-    if ((gpuconv_ir_frames(ir) - lead != want->frames && !p->reverse) || gpuconv_ir_inputs(ir) != f->inputs ||
+    if (frames < want->frames - want->ring || frames > want->frames || gpuconv_ir_inputs(ir) != f->inputs ||
         gpuconv_ir_outputs(ir) != f->outputs)
         return NAN;
     double *got = malloc(2 * (size_t)n * sizeof *got), *expected = got + n;
@@ -266,7 +270,7 @@ static void compare_steps(const form *f, material m, double rate, result *total)
         (void)gpuconv_ir_prepare(path, &p, f->inputs, rate, &ir, &reason);
         const bool smoothed = m == NOISE && (rate != FORM_RATE || f->fast || p.stretch > 0);
         const double error = ir ? error_of(ir, &x, f, &p, smoothed) : (double)NAN;
-        const double bound = !smoothed ? 1e-4 : form_is_sofa(f) ? 5e-3 : 1e-3; /* SOFA responses end abruptly too */
+        const double bound = smoothed ? 1e-3 : 1e-4;
         if (!(error <= bound)) {
             fprintf(stderr, "%-22s %-16s %s %g Hz: error %.3g\n", f->name, s->name, m == NOISE ? "noise" : "smooth",
                     rate, error);
@@ -303,7 +307,9 @@ static void a_length_beyond_any_response_keeps_all_of_it(void **state) {
     gpuconv_ir *ir;
     p.length = 1e6;
     assert_int_equal(gpuconv_ir_prepare(files_path("a.wav"), &p, 1, 1e7, &ir, NULL), GPUCONV_OK);
-    assert_true(gpuconv_ir_frames(ir) - gpuconv_ir_lead(ir) == (int64_t)ceil(FORM_FRAMES * (1e7 / FORM_RATE)));
+    const double ratio = 1e7 / FORM_RATE;
+    const int64_t frames = gpuconv_ir_frames(ir) - gpuconv_ir_lead(ir);
+    assert_in_range(frames, ceil(FORM_FRAMES * ratio), (FORM_FRAMES + 130) * ratio);
     gpuconv_ir_free(ir);
     planes_free(&one);
 }

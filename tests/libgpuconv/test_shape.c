@@ -3,6 +3,7 @@
 #include "harness.h"
 #include "libgpuconv/ir/object.h"
 
+#include <complex.h>
 #include <math.h>
 
 static void a_part_is_cut_out(void **state) {
@@ -166,32 +167,60 @@ static void stretching_lowers_the_spectrum_at_the_same_gain(void **state) {
     guarded_free(&taps);
 }
 
-/* A response that begins at full level keeps its energy: the pre-ringing of the resampler becomes its lead. */
-static void an_abrupt_beginning_survives_resampling(void **state) {
-    (void)state;
-    static const double rates[] = {44100, 96000, 16000, 192000};
-    guarded taps = guarded_new(1, 500);
-    memset(taps.channel[0], 0, 500 * sizeof(float));
-    taps.channel[0][0] = 1;
-    gpuconv_ir *ir = harness_ir(&taps, 48000), *other;
-    for (int r = 0; r < COUNT(rates); r++) {
-        assert_int_equal(gpuconv_ir_resample(ir, rates[r], &other, NULL), GPUCONV_OK);
-        int64_t lead = gpuconv_ir_lead(other), n = gpuconv_ir_frames(other);
-        CHECK(lead > 0, "no lead at %g Hz", rates[r]);
-        harness_check_history(other, "before time zero");
-        double hertz[] = {100, 1000, 6000};
-        for (int f = 0; f < COUNT(hertz); f++) {
-            double re = 0, im = 0; /* relative to time zero, where an impulse has phase 0 */
-            for (int64_t i = 0; i < n; i++) {
-                re += (double)gpuconv_ir_taps(other, 0, 0)[i] * cos(2 * pi * hertz[f] * (double)(i - lead) / rates[r]);
-                im -= (double)gpuconv_ir_taps(other, 0, 0)[i] * sin(2 * pi * hertz[f] * (double)(i - lead) / rates[r]);
-            }
-            CHECK(fabs(re - 1) < 1e-5 && fabs(im) < 1e-5, "%g Hz at %g: %g %+g i", hertz[f], rates[r], re, im);
-        }
-        gpuconv_ir_free(other);
+/* Compares the spectrum of a response, resampled to `rate`, with its own in double precision, relative to time zero: at
+ * 0 Hz and in the pass band of both rates. */
+static void check_spectrum(const float *taps, int frames, double rate, const gpuconv_ir *resampled, const char *what) {
+    const double to = gpuconv_ir_rate(resampled), nyquist = fmin(rate, to) / 2;
+    const float *got = gpuconv_ir_taps(resampled, 0, 0);
+    const int64_t lead = gpuconv_ir_lead(resampled), n = gpuconv_ir_frames(resampled);
+    for (int f = 0; f <= 9; f++) {
+        const double complex step = cexp(CMPLX(0, -2 * pi * f / 10 * nyquist / rate)),
+                             to_step = cexp(CMPLX(0, -2 * pi * f / 10 * nyquist / to));
+        double complex want = 0, is = 0;
+        for (int i = frames - 1; i >= 0; i--)
+            want = want * step + (double)taps[i];
+        for (int64_t i = n - 1; i >= 0; i--)
+            is = is * to_step + (double)got[i];
+        is *= cexp(CMPLX(0, 2 * pi * f / 10 * nyquist / to * (double)lead));
+        const double bound = f == 0 ? 1e-4 : 1e-3; /* 0.001 dB at 0 Hz, 0.01 dB at 0.9 of the lower Nyquist frequency */
+        CHECK(cabs(is - want) < bound * fmax(1, cabs(want)), "%s, %g to %g Hz: %g %+g i at %g Hz instead of %g %+g i",
+              what, rate, to, creal(is), cimag(is), f / 10.0 * nyquist, creal(want), cimag(want));
     }
-    gpuconv_ir_free(ir);
-    guarded_free(&taps);
+}
+
+/* Responses that begin or end at full level keep what the filter of the resampler rings: before time zero as their
+ * lead, and behind their end. */
+static void both_ends_survive_resampling_between_all_pairs_of_rates(void **state) {
+    (void)state;
+    static const double rates[] = {8000, 11025, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000, 176400, 192000};
+    static const struct {
+        const char *what;
+        int frames, from;
+    } cases[] = {
+        {"one frame", 1, 0}, {"the last frame", 500, 499}, {"a gated end", 4000, 3980}, {"a gated whole", 40, 0}};
+    oracle_random random = {.state = 94};
+    for (int k = 0; k < COUNT(cases); k++) {
+        guarded taps = guarded_new(1, cases[k].frames);
+        for (int i = 0; i < cases[k].frames; i++)
+            taps.channel[0][i] = i < cases[k].from ? 0 : i == 0 ? 1 : oracle_uniform(&random);
+        for (int from = 0; from < COUNT(rates); from++)
+            for (int to = 0; to < COUNT(rates); to++) {
+                gpuconv_ir *ir = harness_ir(&taps, rates[from]), *other, *turned;
+                assert_int_equal(gpuconv_ir_resample(ir, rates[to], &other, NULL), GPUCONV_OK);
+                check_spectrum(taps.channel[0], cases[k].frames, rates[from], other, cases[k].what);
+                /* Reversed, time zero is the last frame of the response and not that of the ringing. */
+                const int64_t before = gpuconv_ir_lead(other), n = gpuconv_ir_frames(other);
+                const int64_t own = (int64_t)ceil(cases[k].frames * rates[to] / rates[from]);
+                assert_int_equal(gpuconv_ir_reverse(other, &turned, NULL), GPUCONV_OK);
+                assert_int_equal(gpuconv_ir_lead(turned), n - before - own);
+                if (cases[k].from == 0 && from != to)
+                    harness_check_history(other, "before time zero");
+                gpuconv_ir_free(turned);
+                gpuconv_ir_free(other);
+                gpuconv_ir_free(ir);
+            }
+        guarded_free(&taps);
+    }
 }
 
 static void minimum_phase_keeps_the_magnitude_and_moves_energy_forward(void **state) {
@@ -336,7 +365,7 @@ int main(void) {
         cmocka_unit_test(fades_begin_and_end_at_zero),
         cmocka_unit_test(a_response_is_reversed_and_delayed),
         cmocka_unit_test(stretching_lowers_the_spectrum_at_the_same_gain),
-        cmocka_unit_test(an_abrupt_beginning_survives_resampling),
+        cmocka_unit_test(both_ends_survive_resampling_between_all_pairs_of_rates),
         cmocka_unit_test(minimum_phase_keeps_the_magnitude_and_moves_energy_forward),
         cmocka_unit_test(two_responses_in_series_are_their_convolution),
         cmocka_unit_test(layouts_assign_channels_to_routes),

@@ -58,6 +58,7 @@ gpuconv_status gpuconv_ir_series(const gpuconv_ir *a, const gpuconv_ir *b, gpuco
                   : gc_fail_memory(error, "the response");
     }
     made->lead = a->lead + b->lead;
+    made->ring = a->ring + b->ring;
     return gc_ir_finish(made, both, error, "in series with another of %g s", (double)b->frames / b->rate);
 }
 
@@ -116,6 +117,6 @@ gpuconv_status gpuconv_ir_minimum_phase(const gpuconv_ir *ir, gpuconv_ir **minim
         gpuconv_ir_free(made);
         return gc_fail_memory(error, "the response");
     }
-    made->lead = 0;
+    made->lead = made->ring = 0;
     return gc_ir_finish(made, minimal, error, "made minimum phase");
 }

@@ -28,6 +28,7 @@ enum {
 typedef struct placement {
     const float *taps;
     int64_t at, frames; /* at may be negative: before time zero */
+    int64_t ring;       /* frames of these that resampling appended, which may lie behind the declared length */
     int64_t cut;        /* frames behind the declared length, which are left out */
 } placement;
 
@@ -54,6 +55,7 @@ static gpuconv_status place_file(gc_matrix *m, const gc_matrix_entry *e, placeme
             return status;
         from = 0;
         p->frames = ir->frames;
+        p->ring = ir->ring;
     }
     p->taps = gc_ir_plane(ir, e->channel) + from;
     p->at -= ir->lead;
@@ -67,7 +69,7 @@ static gpuconv_status place_entry(gc_matrix *m, const gc_matrix_entry *e, placem
     m->line = e->line; /* for messages */
     if (delay > MAX_DELAY)
         return gc_matrix_fail(m, error, "a delay of %.0f frames is more than %d", delay, MAX_DELAY);
-    *p = (placement){&one, llrint(delay), 1, 0};
+    *p = (placement){&one, llrint(delay), 1, 0, 0};
     if (m->max_frames && p->at >= m->max_frames)
         return gc_matrix_fail(
             m, error,
@@ -83,9 +85,9 @@ static gpuconv_status place_entry(gc_matrix *m, const gc_matrix_entry *e, placem
         p->frames = (int64_t)e->length;
         p->taps = status ? NULL : gc_ir_plane(hilbert, 0);
     }
-    if (!status && m->max_frames && p->frames > m->max_frames - p->at) {
-        p->cut = p->frames - (m->max_frames - p->at);
-        p->frames -= p->cut;
+    if (!status && m->max_frames && p->frames - p->ring > m->max_frames - p->at) {
+        p->cut = p->frames - p->ring - (m->max_frames - p->at);
+        p->frames = m->max_frames - p->at;
     }
     return status;
 }

@@ -103,6 +103,7 @@ gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate) {
         return NULL;
     memcpy(made->route, ir->route, (size_t)ir->routes * sizeof *made->route);
     made->lead = ir->lead;
+    made->ring = ir->ring;
     made->routed = ir->routed;
     if (ir->history && !(made->history = strdup(ir->history))) {
         gpuconv_ir_free(made);
@@ -199,6 +200,7 @@ static gpuconv_ir *share_taps(const gpuconv_ir *ir, routing w, int planes, int r
     made->taps_owner = gc_ir_hold(ir);
     made->taps = ir->taps;
     made->lead = ir->lead;
+    made->ring = ir->ring;
     if (ir->history && !(made->history = strdup(ir->history))) {
         gpuconv_ir_free(made);
         return NULL;
@@ -293,6 +295,7 @@ static gpuconv_status route_one_to_stereo(const gpuconv_ir *ir, gpuconv_ir **rou
         }
         made->route[o] = (gc_route){0, o, o};
         made->lead = ir->lead;
+        made->ring = ir->ring;
         made->routed = true;
     }
     if (made && ir->history && !(made->history = strdup(ir->history))) {

@@ -13,6 +13,7 @@ struct gpuconv_ir {
     _Atomic int references;
     double rate;
     int64_t frames, lead; /* see gpuconv_ir_lead */
+    int64_t ring;         /* last frames, which resampling appended: the ringing of its filter */
     int inputs, outputs;
     int planes;
     float *taps;            /* planes x frames */
@@ -50,8 +51,8 @@ gpuconv_ir *gc_ir_unfilled(int inputs, int outputs, int planes, int routes, int6
  * over, also on failure. Returns NULL without memory. */
 gpuconv_ir *gc_ir_own(float *taps, int channels, int64_t frames, double rate);
 
-/* Makes a response with the routes, lead and history of `ir`, another length and rate, and zeroed taps. Returns NULL
- * without memory. */
+/* Makes a response with the routes, lead, ring and history of `ir`, another length and rate, and zeroed taps. Returns
+ * NULL without memory. */
 gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate);
 
 /* Divides every channel of a packed response into its pieces for `inputs` inputs: the channels of the new response,

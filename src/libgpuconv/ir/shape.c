@@ -19,13 +19,15 @@ static double to_seconds(const gpuconv_ir *ir, int64_t frames) {
 }
 
 /* Copies frames from .. from + frames - 1 into a new response; frames outside of the old one are zeros. The lead is
- * that of the old one. Returns NULL without memory. */
+ * that of the old one, and so is the ringing that is copied. Returns NULL without memory. */
 static gpuconv_ir *copy_window(const gpuconv_ir *ir, int64_t from, int64_t frames) {
     gpuconv_ir *made = gc_ir_like(ir, frames, ir->rate);
     int64_t begin = gc_max(from, 0), end = gc_min(from + frames, ir->frames);
     for (int p = 0; made && p < ir->planes && begin < end; p++)
         memcpy(made->taps + p * frames + begin - from, gc_ir_plane(ir, p) + begin,
                (size_t)(end - begin) * sizeof(float));
+    if (made)
+        made->ring = gc_max(0, end - (ir->frames - ir->ring));
     return made;
 }
 
@@ -98,7 +100,8 @@ gpuconv_status gpuconv_ir_reverse(const gpuconv_ir *ir, gpuconv_ir **reversed, g
     gpuconv_ir *made = gc_ir_like(ir, ir->frames, ir->rate);
     if (!made)
         return fail_memory(error);
-    made->lead = 0;
+    made->lead = ir->ring; /* time zero is the last frame of the response itself */
+    made->ring = ir->lead;
     for (int p = 0; p < ir->planes; p++)
         for (int64_t i = 0; i < ir->frames; i++)
             made->taps[p * ir->frames + i] = gc_ir_plane(ir, p)[ir->frames - 1 - i];
@@ -140,92 +143,118 @@ gpuconv_status gpuconv_ir_align(const gpuconv_ir *ir, gpuconv_align how, gpuconv
 
 /* ---- Resampling --------------------------------------------------------------------------------------------- */
 
-/* Frames of silence that precede the response on its way through the resampler, so that its pre-ringing is not lost. */
-enum { PRE_ROLL = 2048 };
+/* SILENCE: least frames of silence, at the lower of both rates, around the response on its way through the resampler,
+ * whose filter rings over fewer than 130 frames of this rate. SEARCH: least number of lengths of the silence before it
+ * among which one is chosen; 441 hold a whole number of frames at both rates if these are common ones. */
+enum { SILENCE = 160, SEARCH = 512 };
 
 /* For larger ratios of rates, designing the resampler's filters alone takes seconds. */
 static const double max_ratio = 1000;
 
 /* Share of a plane's energy before time zero below which it is dropped and the response gets no lead (-60 dB is below
- * any noise floor), and share that a lead may leave out. */
-static const double droppable_energy = 1e-6, lead_truncation = 1e-12;
+ * any noise floor), and share that a lead and the ringing at the end may each leave out. */
+static const double droppable_energy = 1e-6, truncation = 1e-12;
 
-/* Resamples one plane, with `pre_roll` zeros before it, into n frames. Returns MEMORY, CANCELLED, UNSUPPORTED. */
-static gpuconv_status resample_plane(const float *taps, int64_t frames, int64_t pre_roll, double ratio, float *to,
-                                     int64_t n, gpuconv_error *error) {
-    float *padded = gc_calloc(pre_roll + frames, sizeof *padded);
+/* The parts of a response on its way through the resampler: silence before and after it, at the old rate, and the
+ * frames of it and of the silence at the new one. */
+typedef struct spans {
+    int64_t old_before, old_frames, old_after, before, frames, after;
+} spans;
+
+/* Resamples one plane with the silence around it. Returns MEMORY, CANCELLED, UNSUPPORTED. */
+static gpuconv_status resample_plane(const float *taps, const spans *s, double ratio, float *to, gpuconv_error *error) {
+    const int64_t all = s->old_before + s->old_frames + s->old_after;
+    float *padded = gc_calloc(all, sizeof *padded);
     if (!padded)
         return fail_memory(error);
-    memcpy(padded + pre_roll, taps, (size_t)frames * sizeof *padded);
+    memcpy(padded + s->old_before, taps, (size_t)s->old_frames * sizeof *padded);
     /* A response is a density over time: its sum must be preserved, not its height. */
-    gpuconv_status status = gc_resample(padded, pre_roll + frames, ratio, 1 / ratio, to, n, error);
+    gpuconv_status status = gc_resample(padded, all, ratio, 1 / ratio, to, s->before + s->frames + s->after, error);
     free(padded);
     return status;
 }
 
-/* Returns the shortest lead within the `pre_roll` frames that leaves out at most lead_truncation of the energy; 0 if at
- * most droppable_energy lies before time zero. */
-static int64_t find_lead(const float *taps, int64_t pre_roll, int64_t n) {
-    double total = 0, before = 0;
+static double energy_of(const float *taps, int64_t n) {
+    double sum = 0;
     for (int64_t i = 0; i < n; i++)
-        total += (double)taps[i] * (double)taps[i];
-    for (int64_t i = 0; i < pre_roll; i++)
-        before += (double)taps[i] * (double)taps[i];
-    if (!(before > droppable_energy * total))
-        return 0;
-    double left_out = 0;
-    int64_t i = 0;
-    while (i < pre_roll && left_out + (double)taps[i] * (double)taps[i] <= lead_truncation * total) {
-        left_out += (double)taps[i] * (double)taps[i];
-        i++;
-    }
-    return pre_roll - i;
+        sum += (double)taps[i] * (double)taps[i];
+    return sum;
 }
 
-/* Chooses the pre-roll so that the frames before time zero, `lead` more, are (nearly) a whole number at both rates:
- * time zero stays on a frame. */
-static int64_t choose_pre_roll(int64_t lead, double ratio) {
-    const int64_t shortest = gc_max(64, gc_min(PRE_ROLL, (int64_t)(65536 / ratio)));
+/* Returns the length of the shortest part of n taps, which ends with the last of them or, `backwards`, begins with the
+ * first, such that the others have at most the energy `most`. */
+static int64_t shorten(const float *taps, int64_t n, bool backwards, double most) {
+    double left_out = 0;
+    int64_t i = 0;
+    for (; i < n; i++) {
+        const double tap = (double)taps[backwards ? n - 1 - i : i];
+        left_out += tap * tap;
+        if (!(left_out <= most))
+            break;
+    }
+    return n - i;
+}
+
+/* Extends the lead and the ringing such that a resampled plane keeps both. */
+static void keep_ends(const float *taps, const spans *s, int64_t *lead, int64_t *ring) {
+    const double total = energy_of(taps, s->before + s->frames + s->after);
+    if (energy_of(taps, s->before) > droppable_energy * total)
+        *lead = gc_max(*lead, shorten(taps, s->before, false, truncation * total));
+    *ring = gc_max(*ring, shorten(taps + s->before + s->frames, s->after, true, truncation * total));
+}
+
+/* Divides the way through the resampler. The frames before time zero, `lead` more than the silence, are (nearly) a
+ * whole number at both rates, so that time zero stays on a frame. */
+static spans divide(const gpuconv_ir *ir, int64_t frames, int64_t lead, double ratio) {
+    const int64_t shortest = (int64_t)ceil(SILENCE / fmin(1, ratio));
     int64_t best = shortest;
     double least = 1;
-    for (int64_t k = shortest; k < 2 * shortest; k++) {
-        const double exact = (double)(k + lead) * ratio, off = fabs(exact - nearbyint(exact));
+    for (int64_t k = shortest; k < shortest + gc_max(3 * shortest, SEARCH); k++) {
+        const double exact = (double)(k + ir->lead) * ratio, off = fabs(exact - nearbyint(exact));
         if (off < least - 1e-9) {
             best = k;
             least = off;
         }
     }
-    return best;
+    return (spans){.old_before = best,
+                   .old_frames = ir->frames,
+                   .old_after = shortest,
+                   .before = llrint((double)(best + ir->lead) * ratio) - lead,
+                   .frames = frames,
+                   .after = (int64_t)((double)(shortest - 1) * ratio)};
 }
 
 /* Resamples all planes to `ratio` times as many frames and sets the rate of the result. Returns MEMORY, CANCELLED,
  * UNSUPPORTED. */
 static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rate, gpuconv_ir **made,
                                   gpuconv_error *error) {
-    double length = ceil((double)ir->frames * ratio);
-    /* All planes twice, each with its pre-roll, and one plane at the old rate. */
-    gpuconv_status fits = gc_ir_check_memory(ir->planes, length,
-                                             4 * ((double)ir->planes * (length + 131072) + (double)ir->frames), error);
+    const double length = ceil((double)ir->frames * ratio), silence = 1024 * fmax(ratio, 1 / ratio);
+    /* All planes twice, each with its silence, and one plane at the old rate. */
+    gpuconv_status fits = gc_ir_check_memory(
+        ir->planes, length, 4 * ((double)ir->planes * (length + silence) + (double)ir->frames + silence), error);
     if (fits)
         return fits;
-    const int64_t frames = gc_max(1, (int64_t)length), lead = llrint((double)ir->lead * ratio);
-    const int64_t old_pre_roll = choose_pre_roll(ir->lead, ratio);
-    const int64_t pre_roll = llrint((double)(old_pre_roll + ir->lead) * ratio) - lead, all = pre_roll + frames;
-    int64_t before = 0;
+    const int64_t lead = llrint((double)ir->lead * ratio);
+    const spans s = divide(ir, gc_max(1, (int64_t)length), lead, ratio);
+    const int64_t all = s.before + s.frames + s.after;
+    int64_t before = 0, after = 0;
     float *plane = gc_calloc((int64_t)ir->planes * all, sizeof *plane);
     gpuconv_status status = plane ? GPUCONV_OK : gc_fail_memory(error, "the resampled response");
     for (int p = 0; !status && p < ir->planes; p++) {
-        status = resample_plane(gc_ir_plane(ir, p), ir->frames, old_pre_roll, ratio, plane + p * all, all, error);
-        before = status ? 0 : gc_max(before, find_lead(plane + p * all, pre_roll, all));
+        status = resample_plane(gc_ir_plane(ir, p), &s, ratio, plane + p * all, error);
+        if (!status)
+            keep_ends(plane + p * all, &s, &before, &after);
     }
-    gpuconv_ir *done = status ? NULL : gc_ir_like(ir, before + frames, rate);
+    const int64_t kept = before + s.frames + after;
+    gpuconv_ir *done = status ? NULL : gc_ir_like(ir, kept, rate);
     if (!status && !done)
         status = gc_fail_memory(error, "the resampled response");
     for (int p = 0; !status && p < ir->planes; p++)
-        memcpy(done->taps + p * (before + frames), plane + p * all + pre_roll - before,
-               (size_t)(before + frames) * sizeof *plane);
-    if (!status)
+        memcpy(done->taps + p * kept, plane + p * all + s.before - before, (size_t)kept * sizeof *plane);
+    if (!status) {
         done->lead = before + lead;
+        done->ring = after + (int64_t)((double)ir->ring * ratio);
+    }
     free(plane);
     *made = done;
     return status;
