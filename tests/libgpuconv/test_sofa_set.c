@@ -392,6 +392,27 @@ static void an_open_set_prepares_what_its_file_does(void **state) {
     }
 }
 
+/* The triangles of a set are computed in a step that cannot be cancelled. */
+static void a_set_of_very_many_directions_gets_no_triangles(void **state) {
+    (void)state;
+    enum { COUNT_OF = (1 << 16) + 1 };
+    double *positions = malloc(3 * COUNT_OF * sizeof *positions);
+    int *index = malloc(COUNT_OF * sizeof *index);
+    gpuconv_error error = {0};
+    gc_sphere_mesh *mesh;
+    CHECK(positions && index, "no memory");
+    for (int i = 0; i < COUNT_OF; i++) {
+        spiral(i, COUNT_OF, 1, positions + 3 * i);
+        index[i] = i;
+    }
+    gc_direction_tree *tree = gc_direction_tree_new(positions, index, COUNT_OF);
+    assert_int_equal(gc_sphere_mesh_new(tree, &mesh, &error), GPUCONV_ERROR_FORMAT);
+    CHECK(strstr(error.message, "at most 65536 directions"), "%s", error.message);
+    gc_direction_tree_free(tree);
+    free(index);
+    free(positions);
+}
+
 static void what_is_no_direction_is_refused(void **state) {
     (void)state;
     gpuconv_error error = {0};
@@ -425,6 +446,7 @@ int main(void) {
         cmocka_unit_test(the_nearest_distance_is_used_and_its_gain_is_asked_for),
         cmocka_unit_test(threads_share_a_set),
         cmocka_unit_test(an_open_set_prepares_what_its_file_does),
+        cmocka_unit_test(a_set_of_very_many_directions_gets_no_triangles),
         cmocka_unit_test(what_is_no_direction_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,8 @@ dense.sofa   the values of pattern(), stored in every way of netCDF-4 that the o
              levels, attributes that are too long for its heap, a text of variable length, chunks that reach over the
              edges, a dimension without limit, checksums, floats, and numbers of the other order of bytes
 latest.sofa  the same values by h5py in the newest layout of HDF5, without chunks
+units.sofa   the same values in other units and types: radian and millimetre without a Type, a rate in kilohertz and
+             delays as integers, the right receiver first, and a chunk without its second filter, deflate
 spectra.sofa SimpleFreeFieldHRTF, 48000 Hz: the spectra of the same values with 6 zeros behind them
 brir.sofa    MultiSpeakerBRIR, 48000 Hz: 8 orientations of a head, 45 degrees apart, to the left, and loudspeakers at 30
              and -30 degrees and 2 m; the first tap tells the orientation and the loudspeaker
@@ -147,6 +149,24 @@ def latest():
         f["SourcePosition"].attrs["Type"] = "spherical"
 
 
+def units():
+    responses, positions, delay = pattern()
+    with h5py.File(os.path.join(HERE, "units.sofa"), "w", libver=("v108", "v108")) as f:
+        for name, text in attributes("SimpleFreeFieldHRIR", "FIR", "latest").items():
+            f.attrs[name] = np.bytes_(text)
+        f["SourcePosition"] = positions * [np.pi / 180, np.pi / 180, 1000]
+        f["SourcePosition"].attrs["Units"] = np.bytes_("radian, radian, millimetre")
+        f["ReceiverPosition"] = np.array([[270.0, 0.0, 9.0], [90.0, 0.0, 9.0]])[:, :, None]
+        f["ReceiverPosition"].attrs["Units"] = np.bytes_("degrees, degrees, cm")
+        f["Data.SamplingRate"] = np.array([48], ">u2")
+        f["Data.SamplingRate"].attrs["Units"] = np.bytes_("kilohertz")
+        f["Data.Delay"] = delay[:, ::-1].astype("i1")
+        ir = f.create_dataset("Data.IR", (5, 2, 6), "f4", chunks=(3, 2, 6), shuffle=True, compression="gzip")
+        ir[:] = responses[:, ::-1]
+        first = responses[:3, ::-1].astype("<f4").tobytes()
+        ir.id.write_direct_chunk((0, 0, 0), bytes(first[4 * i + b] for b in range(4) for i in range(36)), 2)
+
+
 def spectra():
     responses, positions, _ = pattern()
     values = np.fft.rfft(responses, 12)
@@ -200,6 +220,7 @@ delays()
 order2()
 dense()
 latest()
+units()
 spectra()
 rooms()
 filters()

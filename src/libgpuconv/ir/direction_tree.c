@@ -2,6 +2,7 @@
  * nodes is its middle, which divides it along x, y or z in turn. */
 #include "direction_tree.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
@@ -50,10 +51,10 @@ static int compare_z(const void *a, const void *b) {
     return compare_along(a, b, 2);
 }
 
-/* Orders the nodes of a range; the depth of the recursion is logarithmic. */
+/* Orders the nodes of a range; the depth of the recursion is logarithmic. Ends early once cancelled. */
 static void divide(node *nodes, int count, int depth) {
     static int (*const compare[3])(const void *, const void *) = {compare_x, compare_y, compare_z};
-    if (count < 2)
+    if (count < 2 || gc_cancelled())
         return;
     const int middle = count / 2;
     qsort(nodes, (size_t)count, sizeof *nodes, compare[depth % 3]);

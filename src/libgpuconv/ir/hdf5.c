@@ -86,6 +86,7 @@ gpuconv_status gc_hdf5_find(gc_hdf5 *f, const char *name, gc_hdf5_text *texts, i
                             bool *found) {
     gc_hdf5_object root = {.link = name};
     *found = false;
+    f->set = name;
     if (!gc_hdf5_object_read(f, f->root, &root))
         return f->status;
     if (!gc_hdf5_is_defined(f, root.target))

@@ -1,4 +1,4 @@
-/* Reads HDF5 files as netCDF-4 writes them: data sets of floating-point numbers in the root group, and texts that
+/* Reads HDF5 files as netCDF-4 writes them: data sets of numbers in the root group, and texts that
  * describe the file or a data set. Every number of the file that is an address, a size or a count is checked against
  * the file before it is used, and the work and the memory are bounded by the size of the file, so that a file of any
  * content is read or refused. Everything can be cancelled by the thread's flag (core/cancel.h).
@@ -22,7 +22,14 @@ typedef struct gc_hdf5_text {
     char value[128]; /* cut off if it is longer; "" if the attribute has another type than text */
 } gc_hdf5_text;
 
-typedef enum gc_hdf5_kind { GC_HDF5_OTHER, GC_HDF5_FLOAT, GC_HDF5_TEXT, GC_HDF5_TEXT_IN_HEAP } gc_hdf5_kind;
+typedef enum gc_hdf5_kind {
+    GC_HDF5_OTHER,
+    GC_HDF5_FLOAT,
+    GC_HDF5_SIGNED,
+    GC_HDF5_UNSIGNED,
+    GC_HDF5_TEXT,
+    GC_HDF5_TEXT_IN_HEAP
+} gc_hdf5_kind;
 
 typedef struct gc_hdf5_type {
     gc_hdf5_kind kind;

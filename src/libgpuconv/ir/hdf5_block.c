@@ -13,14 +13,15 @@
 enum { FETCH_COST = 64 /* bytes of the budget that each block takes besides its own */ };
 
 bool gc_hdf5_damaged(gc_hdf5 *f, const char *what) {
-    f->status = gc_fail(f->error, GPUCONV_ERROR_FORMAT, "%s: is damaged: %s", f->path, what);
+    f->status = gc_fail(f->error, GPUCONV_ERROR_FORMAT, "%s: %s%sis damaged: %s", f->path, f->set ? f->set : "",
+                        f->set ? " " : "", what);
     return false;
 }
 
 bool gc_hdf5_unread(gc_hdf5 *f, const char *what) {
-    f->status =
-        gc_fail(f->error, GPUCONV_ERROR_FORMAT,
-                "%s: %s; save it again as netCDF-4, without filters other than deflate and shuffle", f->path, what);
+    f->status = gc_fail(f->error, GPUCONV_ERROR_FORMAT,
+                        "%s: %s%s%s; save it again as netCDF-4, without filters other than deflate and shuffle",
+                        f->path, f->set ? f->set : "", f->set ? ": " : "", what);
     return false;
 }
 

@@ -6,7 +6,7 @@
 #include "hdf5.h"
 
 struct gc_hdf5 {
-    const char *path;
+    const char *path, *set;             /* the file, and the data set that is read; NULL: none yet */
     int fd, offset_bytes, length_bytes; /* sizes of addresses and lengths in the file */
     uint64_t size, root;                /* of the file; address of the root group's header */
     int64_t budget;                     /* bytes of metadata that may still be read: the end of every loop in a file */

@@ -43,6 +43,10 @@ static float value_at(const gc_hdf5_type *type, const uint8_t *array, int64_t i)
     uint64_t bits = 0;
     for (int b = 0; b < size; b++)
         bits |= (uint64_t)from[type->is_big_endian ? size - 1 - b : b] << (8 * b);
+    if (type->kind == GC_HDF5_UNSIGNED)
+        return (float)bits;
+    if (type->kind == GC_HDF5_SIGNED)
+        return (float)((int64_t)(bits << (64 - 8 * size)) >> (64 - 8 * size));
     if (size == 4) {
         const uint32_t half = (uint32_t)bits;
         float value;
@@ -254,9 +258,11 @@ gpuconv_status gc_hdf5_read(gc_hdf5 *f, const gc_hdf5_set *set, float **values) 
     const uint64_t ratio = set->layout == GC_HDF5_CHUNKED ? MAX_RATIO : 1;
     int64_t bytes;
     *values = NULL;
-    if (set->type.kind != GC_HDF5_FLOAT || set->layout == GC_HDF5_UNREAD)
-        gc_hdf5_unread(f, set->layout == GC_HDF5_UNREAD ? "has a layout of HDF5 that is not read"
-                                                        : "has values that are not floating-point numbers");
+    f->set = set->name;
+    if (set->type.kind < GC_HDF5_FLOAT || set->type.kind > GC_HDF5_UNSIGNED || set->layout == GC_HDF5_UNREAD)
+        gc_hdf5_unread(f, set->layout == GC_HDF5_UNREAD
+                              ? "has a layout of HDF5 that is not read"
+                              : "has values that are neither integers nor floating-point numbers");
     else if (set->space.values < 1 || __builtin_mul_overflow(set->space.values, set->type.size, &bytes) ||
              (uint64_t)bytes / ratio > f->size)
         gc_hdf5_damaged(f, "a data set has no values, or more than the file");

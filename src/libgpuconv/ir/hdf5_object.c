@@ -63,13 +63,23 @@ static bool is_ieee(gc_block *b, int64_t size) {
     return same && !b->cut;
 }
 
+/* Returns whether the bit fields of an integer type take all bits of 1, 2, 4 or 8 bytes. */
+static bool is_integer(gc_block *b, int64_t size) {
+    const uint64_t offset = gc_block_number(b, 2), precision = gc_block_number(b, 2);
+    return (size == 1 || size == 2 || size == 4 || size == 8) && offset == 0 && precision == 8 * (uint64_t)size &&
+           !b->cut;
+}
+
 /* Reads a datatype message (IV.A.2.d). */
 static gc_hdf5_type take_type(gc_block *b) {
-    enum { CLASS_FLOAT = 1, CLASS_TEXT = 3, CLASS_LIST = 9 };
+    enum { CLASS_INTEGER = 0, CLASS_FLOAT = 1, CLASS_TEXT = 3, CLASS_LIST = 9 };
     const int class = (int)gc_block_number(b, 1) & 15, bits = (int)gc_block_number(b, 3);
     gc_hdf5_type type = {.size = (int64_t)gc_block_number(b, 4)};
     if (class == CLASS_FLOAT && is_ieee(b, type.size)) {
         type.kind = (bits & 64) ? GC_HDF5_OTHER : GC_HDF5_FLOAT; /* 64: the order of bytes of a VAX */
+        type.is_big_endian = bits & 1;
+    } else if (class == CLASS_INTEGER && is_integer(b, type.size)) {
+        type.kind = (bits & 8) ? GC_HDF5_SIGNED : GC_HDF5_UNSIGNED;
         type.is_big_endian = bits & 1;
     } else if (class == CLASS_TEXT) {
         type.kind = GC_HDF5_TEXT;

@@ -1,6 +1,7 @@
 /* The set of measured responses: memory, the division of its measurements by distance, and search. */
 #include "sofa.h"
 
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
@@ -131,6 +132,8 @@ gpuconv_status gc_sofa_make_shells(gpuconv_sofa *s, gpuconv_error *error) {
     }
     free(places);
     free(index);
+    if (ok && gc_cancelled())
+        return gc_fail_cancelled(error, "the directions");
     return ok ? GPUCONV_OK : gc_fail_memory(error, "the directions");
 }
 

@@ -53,7 +53,7 @@ gpuconv_status gc_sofa_load(const char *path, gpuconv_interpolate how, gpuconv_s
 /* Makes a set that owns `responses`, also on failure, with zeroed positions and delays. Returns NULL without memory. */
 gpuconv_sofa *gc_sofa_new(gpuconv_ir *responses, int measurements, int receivers);
 
-/* Sorts the measurements into shells, once the positions are set. Returns MEMORY. */
+/* Sorts the measurements into shells, once the positions are set. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_sofa_make_shells(gpuconv_sofa *sofa, gpuconv_error *error);
 
 /* Makes the meshes of the shells. AUTO does without those that cannot be had. Returns MEMORY, CANCELLED; with TRIANGLE

@@ -8,6 +8,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/finite.h"
 #include "sofa_place.h"
 #include "sofa_spectra.h"
@@ -21,6 +22,8 @@ enum {
     MAX_DELAY = 1 << 20, /* frames */
     MAX_MEASUREMENTS = 1 << 20
 };
+
+static const double pi = 3.14159265358979323846;
 
 /* A data set and its values; count 0: the file has none of this name. */
 typedef struct numbers {
@@ -42,17 +45,17 @@ typedef struct contents {
     double rate;
     numbers ir, delay, place[PLACES];
     bool spherical[PLACES];
+    bool right_first; /* the file has the right one of two receivers first */
 } contents;
 
 /* The texts that describe a file. */
 enum { CONVENTIONS, SOFA_CONVENTIONS, DATA_TYPE, TITLE, LISTENER, TEXTS };
 
-/* Reads a data set if the file has one of this name. `text` (may be NULL) is a text of the data set that is looked for.
- */
-static gpuconv_status read_numbers(contents *c, const char *name, gc_hdf5_text *text, numbers *n) {
+/* Reads a data set if the file has one of this name, and the texts of it that are looked for. */
+static gpuconv_status read_numbers(contents *c, const char *name, gc_hdf5_text *texts, int text_count, numbers *n) {
     gc_hdf5_set set;
     bool found;
-    gpuconv_status status = gc_hdf5_find(c->file, name, text, text ? 1 : 0, &set, &found);
+    gpuconv_status status = gc_hdf5_find(c->file, name, texts, text_count, &set, &found);
     if (status || !found)
         return status;
     n->space = set.space;
@@ -61,15 +64,28 @@ static gpuconv_status read_numbers(contents *c, const char *name, gc_hdf5_text *
     return status ? status : gc_hdf5_read(c->file, &set, &n->value);
 }
 
+/* Reads frequencies, in hertz unless their units are kilohertz. */
+static gpuconv_status read_hertz(contents *c, const char *name, numbers *n) {
+    gc_hdf5_text unit = {.name = "Units"};
+    gpuconv_status status = read_numbers(c, name, &unit, 1, n);
+    const bool is_kilo = gc_same_word(unit.value, "kilohertz") || gc_same_word(unit.value, "kHz");
+    if (!status && *unit.value && !is_kilo && !gc_same_word(unit.value, "hertz") && !gc_same_word(unit.value, "Hz"))
+        status = gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: the unit of %s is '%s'; hertz and kilohertz are read",
+                         c->path, name, unit.value);
+    for (int64_t i = 0; i < n->count && !status && is_kilo; i++)
+        n->value[i] *= 1000;
+    return status;
+}
+
 /* Reads spectra, and replaces them by their responses. */
 static gpuconv_status read_spectra(contents *c) {
     numbers imag = {0}, frequency = {0};
     gc_from_spectra made = {0};
-    gpuconv_status status = read_numbers(c, "Data.Real", NULL, &c->ir);
+    gpuconv_status status = read_numbers(c, "Data.Real", NULL, 0, &c->ir);
     if (!status)
-        status = read_numbers(c, "Data.Imag", NULL, &imag);
+        status = read_numbers(c, "Data.Imag", NULL, 0, &imag);
     if (!status)
-        status = read_numbers(c, "N", NULL, &frequency);
+        status = read_hertz(c, "N", &frequency);
     const gc_hdf5_space *space = &c->ir.space;
     if (!status &&
         (space->rank != 3 || c->ir.count == 0 || imag.count != c->ir.count || frequency.count != space->size[2]))
@@ -97,7 +113,7 @@ static gpuconv_status read_spectra(contents *c) {
 /* Reads the sampling rate, which must be the same for all measurements. */
 static gpuconv_status read_rate(contents *c) {
     numbers rate = {0};
-    gpuconv_status status = read_numbers(c, "Data.SamplingRate", NULL, &rate);
+    gpuconv_status status = read_hertz(c, "Data.SamplingRate", &rate);
     if (!status && (rate.count < 1 || !gc_is_rate((double)rate.value[0])))
         status = gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: has no valid sampling rate", c->path);
     for (int64_t i = 1; i < rate.count && !status; i++)
@@ -120,6 +136,8 @@ static gpuconv_status separate_emitters(contents *c, bool taps_last) {
     if (!to)
         return status ? status : gc_fail_memory(c->error, c->path);
     for (int64_t row = 0; row < c->measurements * c->emitters * c->receivers; row++) {
+        if (row % 1024 == 0 && gc_cancelled())
+            break;
         const int64_t r = row % c->receivers, e = row / c->receivers % c->emitters,
                       m = row / c->receivers / c->emitters;
         const float *from = c->ir.value + (m * c->receivers + r) * inner + e * (taps_last ? c->taps : 1);
@@ -128,7 +146,7 @@ static gpuconv_status separate_emitters(contents *c, bool taps_last) {
     }
     free(c->ir.value);
     c->ir.value = to;
-    return GPUCONV_OK;
+    return gc_cancelled() ? gc_fail_cancelled(c->error, c->path) : GPUCONV_OK;
 }
 
 /* The types of data that are read, and the numbers of the dimensions of the taps and of the emitters. */
@@ -141,7 +159,7 @@ static const struct data_type {
 static gpuconv_status read_data(contents *c, const struct data_type *type, const char *conventions) {
     const bool is_spectra = strcmp(type->name, "TF") == 0;
     const gc_hdf5_space *space = &c->ir.space;
-    gpuconv_status status = is_spectra ? read_spectra(c) : read_numbers(c, "Data.IR", NULL, &c->ir);
+    gpuconv_status status = is_spectra ? read_spectra(c) : read_numbers(c, "Data.IR", NULL, 0, &c->ir);
     if (!status && (space->rank != type->rank || c->ir.count == 0))
         status = gc_fail(c->error, GPUCONV_ERROR_FORMAT,
                          "%s: has no data set Data.IR of measurements x receivers x %s (%s)", c->path,
@@ -186,14 +204,93 @@ static gpuconv_status read_responses(contents *c, const gc_hdf5_text *texts, boo
         c->path, name, conventions);
 }
 
+/* Units of a coordinate, and their value in degrees or metres. */
+static const struct unit {
+    const char *name;
+    bool is_angle;
+    double value;
+} units[] = {
+    {"degree", true, 1},
+    {"degrees", true, 1},
+    {"deg", true, 1},
+    {"radian", true, 57.29577951308232},
+    {"radians", true, 57.29577951308232},
+    {"rad", true, 57.29577951308232},
+    {"metre", false, 1},
+    {"metres", false, 1},
+    {"meter", false, 1},
+    {"meters", false, 1},
+    {"m", false, 1},
+    {"centimetre", false, 0.01},
+    {"centimetres", false, 0.01},
+    {"centimeter", false, 0.01},
+    {"centimeters", false, 0.01},
+    {"cm", false, 0.01},
+    {"millimetre", false, 0.001},
+    {"millimetres", false, 0.001},
+    {"millimeter", false, 0.001},
+    {"millimeters", false, 0.001},
+    {"mm", false, 0.001},
+};
+
+/* Finds the units of three coordinates in a text such as "degree, degree, metre", or "metre" for all of them. Returns
+ * their number; 0 if one is not known, or there are neither 1 nor 3. */
+static int find_units(const char *text, const struct unit *found[3]) {
+    char word[32];
+    int count = 0;
+    for (const char *at = text; *(at += strspn(at, ", ;\t")); count++) {
+        const size_t length = strcspn(at, ", ;\t");
+        if (count == 3 || length >= sizeof word)
+            return 0;
+        (void)snprintf(word, sizeof word, "%.*s", (int)length, at);
+        at += length;
+        found[count] = NULL;
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            if (gc_same_word(word, units[i].name))
+                found[count] = &units[i];
+        if (!found[count])
+            return 0;
+    }
+    for (int k = 1; k < 3 && count == 1; k++)
+        found[k] = found[0];
+    return count == 2 ? 0 : count;
+}
+
+/* Converts places to degrees and metres. `type` and `unit` are the texts of the data set; without a type, the places
+ * have that of the units, and without both `is_spherical`. */
+static gpuconv_status convert_units(const contents *c, const char *name, const gc_hdf5_text *type,
+                                    const gc_hdf5_text *unit, numbers *n, bool *is_spherical) {
+    const struct unit *found[3];
+    const bool has_units = unit->found && unit->value[strspn(unit->value, " ")];
+    const bool has_type = type->found && type->value[strspn(type->value, " ")];
+    if (has_type && !gc_same_word(type->value, "spherical") && !gc_same_word(type->value, "cartesian"))
+        return gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: %s is of the type '%s'; spherical and cartesian are read",
+                       c->path, name, type->value);
+    if (has_type)
+        *is_spherical = gc_same_word(type->value, "spherical");
+    if (!has_units)
+        return GPUCONV_OK;
+    if (!find_units(unit->value, found) || found[0]->is_angle != found[1]->is_angle || found[2]->is_angle ||
+        (has_type && found[0]->is_angle != *is_spherical))
+        return gc_fail(
+            c->error, GPUCONV_ERROR_FORMAT,
+            "%s: the units of %s are '%s'%s%s; three of degree, radian, metre and millimetre are read that fit "
+            "the type",
+            c->path, name, unit->value, has_type ? " and its type is " : "", has_type ? type->value : "");
+    *is_spherical = found[0]->is_angle;
+    for (int64_t i = 0; i < n->count; i++)
+        n->value[i] = (float)((double)n->value[i] * found[i % 3]->value);
+    return GPUCONV_OK;
+}
+
 /* Reads places and their coordinates, if the file has them. */
 static gpuconv_status read_places(contents *c, int kind, const char *conventions) {
     static const char *const names[] = {"SourcePosition", "EmitterPosition", "ListenerPosition", "ListenerView",
                                         "ListenerUp"};
-    gc_hdf5_text type = {.name = "Type"};
+    gc_hdf5_text texts[] = {{.name = "Type"}, {.name = "Units"}};
     numbers *n = &c->place[kind];
     const int64_t rows = kind == EMITTER ? c->emitters : c->measurements;
-    gpuconv_status status = read_numbers(c, names[kind], &type, n);
+    gpuconv_status status = read_numbers(c, names[kind], texts, 2, n);
     const bool is_needed = kind == SOURCE || kind == EMITTER;
     if (status || (n->count == 0 && !is_needed))
         return status;
@@ -201,11 +298,10 @@ static gpuconv_status read_places(contents *c, int kind, const char *conventions
         return gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: has %lld values of %s for %lld %s (%s)", c->path,
                        (long long)n->count, names[kind], (long long)rows, kind == EMITTER ? "emitters" : "measurements",
                        conventions);
-    c->spherical[kind] = type.found ? strcmp(type.value, "spherical") == 0 : kind == SOURCE;
-    if (!c->spherical[kind] && type.found && strcmp(type.value, "cartesian") != 0)
-        return gc_fail(c->error, GPUCONV_ERROR_FORMAT,
-                       "%s: %s is of the type '%s' (%s); spherical and cartesian are read", c->path, names[kind],
-                       type.value, conventions);
+    c->spherical[kind] = kind == SOURCE;
+    status = convert_units(c, names[kind], &texts[0], &texts[1], n, &c->spherical[kind]);
+    if (status)
+        return status;
     if (gc_find_not_finite(n->value, n->count) < n->count)
         return gc_fail(c->error, GPUCONV_ERROR_FORMAT, "%s: %s is not finite", c->path, names[kind]);
     return GPUCONV_OK;
@@ -225,7 +321,7 @@ static gpuconv_status read_room(contents *c, const char *conventions, bool has_e
 
 /* Reads the delays: of one measurement or all x receivers (x one emitter or all). */
 static gpuconv_status read_delays(contents *c) {
-    gpuconv_status status = read_numbers(c, "Data.Delay", NULL, &c->delay);
+    gpuconv_status status = read_numbers(c, "Data.Delay", NULL, 0, &c->delay);
     if (status || c->delay.count == 0)
         return status;
     const gc_hdf5_space *space = &c->delay.space;
@@ -241,6 +337,36 @@ static gpuconv_status read_delays(contents *c) {
     return GPUCONV_OK;
 }
 
+/* Exchanges the receivers of a set of two if the second one is the left one: its y is positive, and that of the first
+ * one negative. */
+static gpuconv_status put_left_first(contents *c) {
+    gc_hdf5_text texts[] = {{.name = "Type"}, {.name = "Units"}};
+    numbers n = {0};
+    bool is_spherical = false;
+    gpuconv_status status = c->receivers == 2 ? read_numbers(c, "ReceiverPosition", texts, 2, &n) : GPUCONV_OK;
+    if (!status && n.count > 0 && n.count % 6 == 0) {
+        float at[6]; /* those of the first measurement */
+        double left[2];
+        for (int i = 0; i < 6; i++)
+            at[i] = n.value[i * (n.count / 6)];
+        status = convert_units(c, "ReceiverPosition", &texts[0], &texts[1], &(numbers){.count = 6, .value = at},
+                               &is_spherical);
+        for (int r = 0; r < 2; r++)
+            left[r] = is_spherical ? sin((double)at[3 * r] * pi / 180) : (double)at[3 * r + 1];
+        c->right_first = left[0] < -1e-6 && left[1] > 1e-6;
+    }
+    free(n.value);
+    for (int64_t m = 0; m < c->measurements * c->emitters && c->right_first && !status; m++) {
+        float *first = c->ir.value + 2 * m * c->taps, *second = first + c->taps;
+        for (int64_t i = 0; i < c->taps; i++) {
+            const float right = first[i];
+            first[i] = second[i];
+            second[i] = right;
+        }
+    }
+    return status;
+}
+
 /* Reads and checks the data sets. Returns FILE, FORMAT, MEMORY, CANCELLED. */
 static gpuconv_status read_contents(contents *c, gc_hdf5_text *texts) {
     bool has_emitters = false;
@@ -249,6 +375,8 @@ static gpuconv_status read_contents(contents *c, gc_hdf5_text *texts) {
         status = read_responses(c, texts, &has_emitters);
     if (!status)
         status = read_room(c, texts[SOFA_CONVENTIONS].value, has_emitters);
+    if (!status)
+        status = put_left_first(c);
     if (!status)
         status = read_delays(c);
     if (!status && gc_find_not_finite(c->ir.value, c->ir.count) < c->ir.count)
@@ -289,7 +417,7 @@ static void fill(const contents *c, const gc_room *room, gpuconv_sofa *s) {
         const int64_t m = i / c->emitters, e = i % c->emitters;
         gc_room_locate(room, m, e, true, s->position + 3 * i);
         for (int64_t r = 0; r < c->receivers; r++) {
-            const double delay = delay_of(c, m, r, e);
+            const double delay = delay_of(c, m, c->right_first ? 1 - r : r, e);
             s->delay[i * c->receivers + r] = delay;
             s->longest_delay = fmax(s->longest_delay, delay);
             s->fractions = s->fractions || delay != floor(delay);

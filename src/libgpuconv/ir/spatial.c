@@ -49,6 +49,10 @@ static gpuconv_status finish_directions(const gpuconv_sofa *s, gpuconv_ir *made,
                                         double degrees, gpuconv_ir **ir, gpuconv_error *error) {
     if (degrees < 0.01)
         return gc_ir_finish(made, ir, error, "%d of its %d directions", made->inputs, s->measurements);
+    if (s->measurements == 1)
+        return gc_ir_finish(made, ir, error,
+                            "its only direction for each channel; channel %d is %.1f degrees away from it", worst + 1,
+                            degrees);
     return gc_ir_finish(
         made, ir, error, "%s its %d directions for each channel; channel %d is %.1f degrees away from %s",
         how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of" : "the nearest of", s->measurements,

@@ -16,7 +16,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-enum { DIAGONALS = 8, OUTER = 6 + DIAGONALS };
+enum {
+    DIAGONALS = 8,
+    OUTER = 6 + DIAGONALS,
+    MAX_DIRECTIONS = 1 << 16 /* Qhull, which cannot be cancelled, takes about 0.4 s for them */
+};
 
 static const double open_angle =
     0.25 * 3.14159265358979323846; /* radians without a measurement that leave a part open */
@@ -114,9 +118,12 @@ static gpuconv_status connect(gc_sphere_mesh *m, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-/* Takes the directions of a tree. Returns MEMORY. */
+/* Takes the directions of a tree. Returns FORMAT (too many), MEMORY. */
 static gpuconv_status take_directions(gc_sphere_mesh *m, const gc_direction_tree *tree, gpuconv_error *error) {
     const int count = gc_direction_tree_count(tree);
+    if (count > MAX_DIRECTIONS)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "at most %d directions of a distance are divided into triangles, not %d", MAX_DIRECTIONS, count);
     m->points = m->measured = count;
     m->unit = gc_calloc((int64_t)count + OUTER, 3 * (int64_t)sizeof *m->unit);
     m->index = gc_calloc(count, sizeof *m->index);
