@@ -177,6 +177,46 @@ static void check_excerpts(const char *name, int format, int channels, int rate)
     gc_reader_free(reader);
 }
 
+/* ---- Several streams --------------------------------------------------------------------------------------------- */
+
+/* Writes a file of a format twice, one behind the other, without the first `skip` bytes of each. */
+static void write_twice(const char *path, const unsigned char *bytes, size_t size, size_t skip, int times) {
+    static unsigned char both[2 * FILE_MOST];
+    memcpy(both, bytes + skip, size - skip);
+    memcpy(both + size - skip, bytes + skip, size - skip);
+    write_bytes(path, both, (size_t)times * (size - skip));
+}
+
+static void all_streams_of_a_file_are_read(void **state) {
+    static unsigned char bytes[FILE_MOST];
+    (void)state;
+    const int ogg[] = {SF_FORMAT_VORBIS, SF_FORMAT_OPUS};
+    for (int i = 0; i < COUNT(ogg); i++) {
+        assert_true(write_sound(files_path("one.ogg"), SF_FORMAT_OGG | ogg[i], 1, 16000, SHORT));
+        write_twice(files_path("two.ogg"), bytes, read_bytes(files_path("one.ogg"), bytes), 0, 2);
+        assert_int_equal(read_all(files_path("two.ogg"), NULL, FRAMES), 2 * SHORT);
+    }
+}
+
+static void mpeg_audio_without_a_length_is_read_to_its_end(void **state) {
+    static unsigned char bytes[FILE_MOST];
+    (void)state;
+    if (!write_sound(files_path("one.mp3"), SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, 1, 16000, FRAMES))
+        skip();
+    const size_t size = read_bytes(files_path("one.mp3"), bytes);
+    size_t at = 0, tag = 0;
+    while (tag + 4 < size && memcmp(bytes + tag, "Xing", 4) != 0 && memcmp(bytes + tag, "Info", 4) != 0)
+        tag++;
+    for (at = tag; at + 1 < size && !(bytes[at] == 0xff && (bytes[at + 1] & 0xf6) == 0xf2); at++) {
+    }
+    assert_true(at + 1 < size);
+    write_twice(files_path("bare.mp3"), bytes, size, at, 1);
+    const int64_t bare = read_all(files_path("bare.mp3"), NULL, 4 * FRAMES);
+    CHECK(bare >= FRAMES && bare % 576 == 0, "%lld frames without the header", (long long)bare);
+    write_twice(files_path("twice.mp3"), bytes, size, at, 2);
+    assert_int_equal(read_all(files_path("twice.mp3"), NULL, 4 * FRAMES), 2 * bare);
+}
+
 /* ---- All formats ------------------------------------------------------------------------------------------------- */
 
 static void for_every_format(void (*check)(const char *name, int format, int channels, int rate)) {
@@ -218,6 +258,8 @@ static void every_excerpt_is_a_part_of_the_whole(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_lengths_and_cuts_are_never_silent),
+                                       cmocka_unit_test(all_streams_of_a_file_are_read),
+                                       cmocka_unit_test(mpeg_audio_without_a_length_is_read_to_its_end),
                                        cmocka_unit_test(every_excerpt_is_a_part_of_the_whole)};
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }
