@@ -97,6 +97,12 @@ done
 sed -n 2p "$work/log/colours" | grep -q '#1764ab\|#2a9d3a' && fail "a band has the colour of a channel: $(cat "$work/log/colours")"
 runs ir info room1.wav room2.wav room3.wav room1.wav room2.wav --bands none --plot five.svg
 one_line "five.svg: the first 4 of 5 files are drawn; --plot-bands and --html draw all of them"
+# Files have colours and names of their own in the key; of one file the channels have.
+quietly "$GPUCONV" ir info room1.wav room2.wav --plot-bands files.svg || fail "exit $?"
+says files.svg "room1.wav" "room2.wav"
+grep -q "channel 1" files.svg && fail "files are not told apart"
+quietly "$GPUCONV" ir info room1.wav --plot-bands files.svg || fail "exit $?"
+says files.svg "channel 1" "channel 2"
 refuses 2 "--plot-bands needs bands" ir info room1.wav --bands none --plot-bands out.svg
 refuses 1 "cannot be written" ir info room1.wav --plot-bands nowhere/out.svg
 exit 0

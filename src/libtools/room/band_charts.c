@@ -1,5 +1,5 @@
-/* Curves of the parameters over the bands. A position has the colour of its channel; several positions are thin, and
- * their mean is drawn with bars of one standard deviation. */
+/* Curves of the parameters over the bands. A position has the colour of its file, or of its channel where there is one
+ * file; several positions are thin, and their mean is drawn with bars of one standard deviation. */
 #include "band_charts.h"
 
 #include "libgpuconv/core/error.h"
@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { AREA, FIRST, OTHERS }; /* series of a panel: the area, the positions from FIRST on, and above them the mean */
 
@@ -23,7 +24,7 @@ struct gc_band_charts {
     gc_panel panel[GC_BAND_PANELS];
     curves curve[GC_BAND_PANELS];
     double hz[GC_OCTAVE_BANDS];
-    char channel[GC_PLOT_CHANNELS + 1][20];
+    char label[GC_PLOT_CHANNELS + 1][40]; /* of files or channels */
     int bands, positions;
     gc_series *series; /* panels x (OTHERS + positions) */
     double *value;     /* panels x positions x bands */
@@ -60,7 +61,7 @@ static void fill_curves(gc_band_charts *c, const gc_positions *p, gc_quantity q)
 static void fill_series(gc_band_charts *c, const gc_positions *p, gc_quantity q, double extent[2]) {
     gc_series *s = c->series + q * (OTHERS + c->positions);
     const curves *own = &c->curve[q];
-    unsigned named = 0; /* channels with an entry in the key */
+    unsigned named = 0; /* files or channels with an entry in the key */
     s[AREA] = (gc_series){.colour = GC_COLOUR_AREA, .mark = GC_MARK_AREA, .low = own->near_low, .high = own->near_high};
     s[FIRST + c->positions] = (gc_series){.label = "mean \302\261 s.d.",
                                           .colour = GC_COLOUR_MEAN,
@@ -77,9 +78,10 @@ static void fill_series(gc_band_charts *c, const gc_positions *p, gc_quantity q,
             extent[0] = fmin(extent[0], value[b]); /* fmin and fmax leave NaN out */
             extent[1] = fmax(extent[1], value[b]);
         }
-        int colour = channel < GC_PLOT_CHANNELS ? channel : GC_PLOT_CHANNELS;
-        s[FIRST + k] = (gc_series){.label = named >> colour & 1 ? NULL : c->channel[colour],
-                                   .colour = gc_channel_colour(channel),
+        int own_colour = p->files > 1 ? (int)(f - p->figures) : channel;
+        int colour = own_colour < GC_PLOT_CHANNELS ? own_colour : GC_PLOT_CHANNELS;
+        s[FIRST + k] = (gc_series){.label = named >> colour & 1 ? NULL : c->label[colour],
+                                   .colour = gc_channel_colour(colour),
                                    .mark = GC_MARK_POINTS,
                                    .y = value};
         named |= 1U << colour;
@@ -108,6 +110,20 @@ static void fill_panel(gc_band_charts *c, const gc_positions *p, gc_quantity q) 
     panel->y_range[1] = q == GC_D50 ? 100 : step * ceil((extent[1] * (about->relative ? 1.06 : 1) + step / 5) / step);
 }
 
+/* Writes the entry of colour `k` in the key: a file's name, or a channel where there is one file. */
+static void write_label(const gc_positions *p, int k, char *label, size_t room) {
+    if (p->files == 1 || k == GC_PLOT_CHANNELS) {
+        (void)snprintf(label, room,
+                       p->files > 1           ? "other files"
+                       : k < GC_PLOT_CHANNELS ? "channel %d"
+                                              : "from %d on",
+                       k + 1);
+    } else if (k < p->files) {
+        const char *slash = strrchr(p->figures[k].path, '/');
+        (void)snprintf(label, room, "%s", slash ? slash + 1 : p->figures[k].path);
+    }
+}
+
 gpuconv_status gc_band_charts_new(const gc_positions *p, gc_band_charts **charts, gpuconv_error *error) {
     gc_band_charts *c = *charts = gc_calloc(1, sizeof *c);
     const gc_figures *widest = gc_positions_widest(p);
@@ -125,7 +141,7 @@ gpuconv_status gc_band_charts_new(const gc_positions *p, gc_band_charts **charts
     for (int b = 0; b < c->bands; b++)
         c->hz[b] = widest->figure[b + 1].band.nominal;
     for (int k = 0; k <= GC_PLOT_CHANNELS; k++)
-        (void)snprintf(c->channel[k], sizeof c->channel[k], k < GC_PLOT_CHANNELS ? "channel %d" : "from %d on", k + 1);
+        write_label(p, k, c->label[k], sizeof c->label[k]);
     for (int q = 0; q < GC_BAND_PANELS; q++)
         fill_panel(c, p, (gc_quantity)q);
     return GPUCONV_OK;
