@@ -42,6 +42,15 @@ refuses 1 "sweep.wav: contains the sweep" ir measure sweep.wav one.wav out.wav
 refuses 1 "sweep.wav: does not contain the sweep" ir measure sweep.wav noise.wav out.wav
 runs -q -b cpu sweep.wav spring.wav late.wav --tail 0 --predelay 0.5
 refuses 1 "later than the end of a response of 0.2 s; use a larger --length" ir measure late.wav sweep.wav out.wav --length 0.2
+# A recording that ends inside the sweep is refused, and swapped files are if the direct sound comes at once.
+make_audio taps unit.wav 1 48000 1
+runs -q -b cpu unit.wav one.wav cut.wav --ir-length 3.6
+refuses 1 "cut.wav: ends 0.4" ir measure cut.wav sweep.wav out.wav
+# shellcheck disable=SC2046 # word splitting is intended
+make_audio taps echo.wav 1 48000 1 $(seq -s ' ' 400 | sed 's/[0-9]*/0/g') 0.3
+runs -q -b cpu sweep.wav echo.wav near.wav --tail 0
+runs ir measure near.wav sweep.wav test.wav -q
+refuses 1 "before the sweep of near.wav does" ir measure sweep.wav near.wav out.wav
 # One channel of two without the sweep prints a note.
 make_audio taps left.wav 2 48000 1 0
 runs -q -b cpu sweep.wav left.wav half-dead.wav

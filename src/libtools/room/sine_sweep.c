@@ -109,13 +109,15 @@ static void divide(double *re, double *im, const double *xr, const double *xi, i
     }
 }
 
-/* Returns the number of frames up to the last one that is not silent. */
-static int64_t sounding_frames(const gpuconv_ir *sweep) {
-    const float *x = gc_ir_plane(sweep, 0);
-    int64_t n = sweep->frames;
+/* Returns the number of frames up to the last one of a channel that is not silent. */
+static int64_t count_sounding(const float *x, int64_t n) {
     while (n > 1 && x[n - 1] == 0)
         n--;
     return n;
+}
+
+static int64_t sounding_frames(const gpuconv_ir *sweep) {
+    return count_sounding(gc_ir_plane(sweep, 0), sweep->frames);
 }
 
 /* Smallest crest of a channel that contains the sweep. The correlation of N lags with noise is Gaussian: its largest
@@ -271,16 +273,23 @@ gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sw
 }
 
 /* Returns the channel with the largest crest. */
-static const gc_sweep_channel *find_best(const gc_sweep_found *found) {
-    const gc_sweep_channel *best = found->channel;
+static int find_best(const gc_sweep_found *found) {
+    int best = 0;
     for (int c = 1; c < found->channels; c++)
-        best = found->channel[c].crest > best->crest ? &found->channel[c] : best;
+        best = found->channel[c].crest > found->channel[best].crest ? c : best;
     return best;
 }
 
-/* Fails if the best channel shows that the recording does not contain the sweep, or at an impossible time. */
-static gpuconv_status check_match(const gc_sweep_channel *best, const char *recorded, const char *played,
-                                  int64_t frames, double rate, gpuconv_error *error) {
+/* Fails if the best channel shows that the recording does not contain the sweep, not all of it, or at an impossible
+ * time. */
+static gpuconv_status check_match(const gc_sweep_found *found, const gpuconv_ir *recording, const gpuconv_ir *sweep,
+                                  const gc_sweep_job *job, int64_t frames, gpuconv_error *error) {
+    const int channel = find_best(found);
+    const gc_sweep_channel *best = &found->channel[channel];
+    const char *recorded = job->recording, *played = job->sweep;
+    const double rate = sweep->rate;
+    const int64_t missing =
+        best->lag + sounding_frames(sweep) - count_sounding(gc_ir_plane(recording, channel), recording->frames);
     if (!best->held)
         return gc_fail(
             error, GPUCONV_ERROR_FORMAT,
@@ -293,6 +302,13 @@ static gpuconv_status check_match(const gc_sweep_channel *best, const char *reco
             "%s: contains the sweep %.4g s earlier than %s; swap the two files, or start recording before the "
             "sweep is played",
             recorded, (double)-best->lag / rate, played);
+    /* The last milliseconds of a sweep are faded out and above the band. */
+    if ((double)missing > 0.003 * rate)
+        return gc_fail(
+            error, GPUCONV_ERROR_FORMAT,
+            "%s: ends %.4g s before the sweep of %s does; record until the room has decayed, or swap the two "
+            "files",
+            recorded, (double)missing / rate, played);
     if (best->lag >= frames)
         return gc_fail(
             error, GPUCONV_ERROR_FORMAT,
@@ -327,7 +343,7 @@ static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep
     for (int c = 0; c < recording->planes && !status; c++)
         status = gc_sweep_find(gc_ir_plane(recording, c), recording->frames, sweep, &found->channel[c], error);
     if (!status)
-        status = check_match(find_best(found), job->recording, job->sweep, frames, sweep->rate, error);
+        status = check_match(found, recording, sweep, job, frames, error);
     if (!status) {
         const gc_sweep_division division = {
             .frames = frames, .microphone = microphones, .distortion = found->distortion};

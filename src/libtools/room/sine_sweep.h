@@ -77,8 +77,8 @@ typedef struct gc_sweep_found {
 
 /* Divides a recording by the sweep that was played and writes the response as floats. Without `seconds` the response
  * has the length of the recording less that of the sounding sweep, at least a second.
- * @return ARGUMENT (different rates), FORMAT (no channel contains the sweep, or the files are swapped), FILE, MEMORY;
- *         any status of gc_microphones_new; UNSUPPORTED as gc_sweep_divide */
+ * @return ARGUMENT (different rates), FORMAT (no channel contains the sweep, or all of it, or the files are swapped),
+ * FILE, MEMORY; any status of gc_microphones_new; UNSUPPORTED as gc_sweep_divide */
 gpuconv_status gc_sweep_read(const gc_sweep_job *job, gc_sweep_found *found, gpuconv_error *error);
 
 #endif
