@@ -15,6 +15,9 @@ import multiprocessing
 import os
 import sys
 
+if {"-h", "--help"} & set(sys.argv[1:]):
+    sys.exit(print(__doc__))
+
 import numpy as np
 import soundfile as sf
 

@@ -140,7 +140,7 @@ batch 1 mixed.csv --out mixed
 [ "$(grep -c '"status":"failed"' mixed/results.jsonl)" -eq 12 ] || fail "not 12 failures: $(grep failed mixed/results.jsonl)"
 [ "$(grep -c '"status":"done"' mixed/results.jsonl)" -eq 90 ] || fail "not 90 done"
 says mixed/results.jsonl 'missing.wav: No such file' 'no-response.wav: No such file' 'junk.wav' 'empty.wav' \
-    'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "not a number: 'loud'" \
+    'nothing.wav: holds no frames' 'not finite' 'three.wav: 3 channels' 'below the batch' 'bad8.xyz: the extension' "a number, or a range LOW:HIGH with LOW up to HIGH, not 'loud'" \
     "earlier entry has the output 'good0.wav'" 'no samples from 1000 s'
 says "$work/log/err" '12 failed'
 batch 1 mixed.csv --out quiet -q

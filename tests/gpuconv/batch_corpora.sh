@@ -90,6 +90,9 @@ says kd/wav.scp "u0 kd/u0.wav"
 batch 1 k --irs ir/h0.wav --preset speech --out kd --workers 1 --resume
 says "$work/log/err" "1 done before"
 mv k/kept k/segments
+batch 1 k --preset speech --out none
+says "$work/log/err" "k: names no responses; add --irs"
+[ ! -e none ] || fail "a list without responses was begun"
 batch 2 k --irs k/rir_list --out k
 says "$work/log/err" "would be replaced"
 
@@ -131,6 +134,15 @@ listed c0
 refuses 2 "is not UTF-8" batch cuts.jsonl --irs ir/h0.wav --out none --id-suffix "$(printf '\377')"
 batch 0 cuts.jsonl --irs ir/h0.wav ir/h1.wav --pick all --preset speech --out vo
 listed c0-h0_rvb c0-h1_rvb
+
+# Files that clip, or have samples that are not finite, are named.
+make_audio noise loud.wav wav-16 1 16000 900 0.9
+make_audio noise bad.wav wav-float 1 16000 900 0.1
+printf '\000\000\300\177' | dd of=bad.wav bs=4 seek=300 conv=notrunc 2>/dev/null # a NaN
+batch 0 --inputs loud.wav c/a/x0.flac bad.wav --irs ir/h0.wav --gain 60 -e s16 --out named
+says "$work/log/err" "loud.wav and 2 other files: samples clipped" "bad.wav: samples that are not finite"
+batch 2 --inputs loud.wav --irs ir/h0.wav --noises bad.wav --snr 20:5 --out none
+says "$work/log/err" "snr is a number, or a range LOW:HIGH with LOW up to HIGH, not '20:5'"
 
 # A folder with metadata.csv; other columns are kept.
 mkdir -p hf/train

@@ -333,6 +333,10 @@ static struct poptOption table[] = {
      "SECONDS|auto"},
     {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "gain of the whole output in decibels (default: 0)",
      "DB"},
+    {"wet", 'w', POPT_ARG_DOUBLE, &given.response.wet, GC_RANGE_LEVEL,
+     "gain of the convolved signal in decibels (default: 0)", "DB"},
+    {"dry", 'y', POPT_ARG_DOUBLE, &given.response.dry, GC_RANGE_LEVEL,
+     "gain in decibels at which IN itself is added (default: not added)", "DB"},
     {"path", '\0', POPT_ARG_STRING, &given.path, 0,
      "of a SOFA file: move the channels of IN along FILE, a table with a line SECONDS, and AZIMUTH, ELEVATION[, DISTANCE] "
      "for each channel, or messages /NUMBER/aed as oscdump prints them",
@@ -377,14 +381,10 @@ static struct poptOption table[] = {
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 
-static const gc_option_group groups[] = {{"mode", "Output"},
-                                         {"path", "Moving sources"},
-                                         {"ir-layout", "Impulse response, in the order of application"},
-                                         {"wet", "Mix"},
-                                         {"format", "Files"},
-                                         {"backend", "Computation"},
-                                         {"report", "Messages"},
-                                         {NULL, NULL}};
+static const gc_option_group groups[] = {
+    {"mode", "Output"},  {"path", "Moving sources"}, {"ir-layout", "Impulse response, in the order of application"},
+    {"format", "Files"}, {"backend", "Computation"}, {"report", "Messages"},
+    {NULL, NULL}};
 
 const gc_command gc_command_convolve = {
     .name = "gpuconv",
@@ -393,7 +393,7 @@ const gc_command gc_command_convolve = {
     .details =
         "IN and OUT may be -, for a pipe. IR has 1 channel, as many as IN, or 4 for a stereo IN (true stereo), or it is a "
         "matrix: a text file .txt or .matrix with lines INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]], or "
-        "a .conf file of jconvolver.\n\n"
+        "a .conf file of jconvolver, mcfx or BruteFIR; or a SOFA file, of which --direction, --layout, --path or --head choose.\n\n"
         "An existing OUT is replaced, and it may be the same file as IN. gpuconv fails and changes nothing if OUT is a "
         "file that IR is read from, or if IR and OUT have changed places: IR has exactly the frames of IN convolved with "
         "OUT, and OUT has at most 60 s. --force replaces OUT then.",

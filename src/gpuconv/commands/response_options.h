@@ -68,9 +68,6 @@ typedef struct gc_response_options {
      "(loudness) keeps its level (default: none)", \
      GC_WORDS_NORMALIZE}, \
     {"ir-gain", '\0', POPT_ARG_DOUBLE, &(o).gain, GC_RANGE_LEVEL, "gain of IR in decibels (default: 0)", "DB"}, \
-    {"wet", 'w', POPT_ARG_DOUBLE, &(o).wet, GC_RANGE_LEVEL, "gain of the convolved signal in decibels (default: 0)", "DB"}, \
-    {"dry", 'y', POPT_ARG_DOUBLE, &(o).dry, GC_RANGE_LEVEL, \
-     "gain in decibels at which IN itself is added (default: not added)", "DB"},
 // clang-format on
 
 /* Returns the index of a layout that was given, or of stereo, in GC_WORDS_LAYOUT; -1 after a message. */

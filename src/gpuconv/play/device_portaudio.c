@@ -204,7 +204,10 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
         err = Pa_OpenStream(&s->stream, config->inputs ? &from : NULL, &to, config->rate,
                             config->block ? (unsigned long)config->block : paFramesPerBufferUnspecified,
                             paClipOff | paDitherOff, stream_callback, s);
-        if (err)
+        if (err == paInvalidSampleRate)
+            status = gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: does not run at %g Hz; its rate is --rate %g", out->name,
+                             config->rate, out->defaultSampleRate);
+        else if (err)
             status = fail_device(err, out->name, error);
     }
     if (status) {

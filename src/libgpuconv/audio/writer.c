@@ -204,8 +204,9 @@ static gpuconv_status choose_format(const char *path, const gc_output_options *o
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz as %s", path,
                        channels, like->rate, options->encoding);
     if (!*format)
-        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channels at %d Hz", path, channels,
-                       like->rate);
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: this format cannot hold %d channel%s at %d Hz%s", path,
+                       channels, channels == 1 ? "" : "s", like->rate,
+                       only == SF_FORMAT_OPUS ? "; Opus has 8000, 12000, 16000, 24000 and 48000 Hz" : "");
     if (options && options->compression && (*format & SF_FORMAT_TYPEMASK) != SF_FORMAT_FLAC)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: levels of compression are FLAC's; use --format flac", path);
     return choose_rf64(path, channels, like->rate, frames, format, error);

@@ -227,6 +227,20 @@ static gpuconv_status write_list(gc_batch_state *s, gpuconv_status status, gpuco
     return status ? status : listed;
 }
 
+/* Notes the first file in which samples were counted, and how many others there are. */
+static void note_files(const gc_batch_state *s, const gc_batch_files *f, bool output, const char *what) {
+    char text[1024], others[64] = "";
+    const gc_batch *b = s->batch;
+    if (!f->files || !b->note)
+        return;
+    const gc_entry *e = &b->manifest->entry[f->first];
+    if (f->files > 1)
+        (void)snprintf(others, sizeof others, " and %lld other file%s", (long long)f->files - 1,
+                       f->files > 2 ? "s" : "");
+    (void)snprintf(text, sizeof text, "%.500s%s: %s", output ? e->output : e->input, others, what);
+    b->note(b->context, text);
+}
+
 gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuconv_error *error) {
     gc_batch_state *s = gc_calloc(1, sizeof *s);
     *progress = (gc_batch_progress){.listed = -1};
@@ -246,6 +260,8 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
         status = run_threads(s, error);
     status = end_first_rank(s, status, error);
     status = write_list(s, status, error);
+    note_files(s, &s->clipped, true, "samples clipped; a lower --gain or --encoding float keeps them");
+    note_files(s, &s->not_finite, false, "samples that are not finite (NaN or infinity) were taken as silence");
     gc_packer_free(s->packer);
     gc_responses_free(s->responses);
     gc_shards_forget();

@@ -69,6 +69,11 @@ static gpuconv_status store_lines(gc_batch_state *s, const char *lines, size_t b
     return GPUCONV_OK;
 }
 
+static void count_file(gc_batch_files *f, int64_t entry, int64_t samples) {
+    if (samples > 0 && (f->files++ == 0 || entry < f->first))
+        f->first = entry;
+}
+
 void gc_batch_record(gc_batch_state *s, int device, int64_t entry, const gc_outcome *o) {
     gpuconv_error error = {0};
     char *line = gc_result_line(&s->batch->manifest->entry[entry], o);
@@ -77,6 +82,8 @@ void gc_batch_record(gc_batch_state *s, int device, int64_t entry, const gc_outc
     pthread_mutex_lock(&s->lock);
     gpuconv_status status = line ? store_lines(s, line, strlen(line), &error) : gc_fail_memory(&error, "results");
     add_to_progress(s, &one);
+    count_file(&s->clipped, entry, o->clipped);
+    count_file(&s->not_finite, entry, o->not_finite);
     if (o->status)
         gc_failures_add(&s->failures, o->reason);
     s->unsent.done += one.done;

@@ -11,6 +11,11 @@
 
 #include <pthread.h>
 
+/* The entries of this process in which something was counted. */
+typedef struct gc_batch_files {
+    int64_t files, first; /* first: the least index of them */
+} gc_batch_files;
+
 typedef struct gc_batch_state {
     /* Constant while threads run. */
     const gc_batch *batch;
@@ -34,7 +39,8 @@ typedef struct gc_batch_state {
     int slotless;                       /* workers that could not get a slot */
     bool unavailable[GC_BATCH_DEVICES]; /* devices whose failure was noted */
     gc_batch_progress progress;
-    gc_failures failures;   /* of all ranks, on rank 0 */
+    gc_failures failures; /* of all ranks, on rank 0 */
+    gc_batch_files clipped, not_finite;
     gc_ranks_report unsent; /* not rank 0: outcomes that rank 0 has not received */
     char *unsent_lines;
     size_t unsent_capacity;

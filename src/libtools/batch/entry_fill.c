@@ -50,8 +50,12 @@ static bool fill_level(const filling *f, int column, double *value) {
     const char *text = text_of(f, column);
     if (!text || (column == GC_COLUMN_DRY && strcmp(text, "-inf") == 0))
         return true;
-    if (!draw(f, column, text, value) && !parse_number(text, value))
-        return gc_entry_refuse(f->e, "not a number:", text);
+    if (!draw(f, column, text, value) && !parse_number(text, value)) {
+        char what[64];
+        (void)snprintf(what, sizeof what, "%s is a number, or a range LOW:HIGH with LOW up to HIGH, not",
+                       gc_columns[column]);
+        return gc_entry_refuse(f->e, what, text);
+    }
     return gc_is_gain(*value) || gc_entry_refuse(f->e, "a level must be between -200 and 200 dB, not", text);
 }
 
@@ -61,7 +65,7 @@ static bool fill_time(const filling *f, int column, double least, const char *wh
     if (!text)
         return true;
     if (!parse_number(text, value))
-        return gc_entry_refuse(f->e, "not a number:", text);
+        return gc_entry_refuse(f->e, "not a number of seconds:", text);
     return (*value >= least && *value <= 1e9) || gc_entry_refuse(f->e, why, text);
 }
 

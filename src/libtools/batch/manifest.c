@@ -14,6 +14,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static bool has_response(const gc_manifest *m) {
+    bool has = false;
+    for (int64_t i = 0; i < m->entries && !has; i++)
+        has = m->entry[i].response && *m->entry[i].response;
+    return has;
+}
+
 gpuconv_status gc_manifest_read(const char *path, const gc_manifest_options *options, gc_manifest *m,
                                 gpuconv_error *error) {
     gc_manifest_options found = options ? *options : (gc_manifest_options){.pick = GC_PICK_RANDOM};
@@ -33,6 +40,10 @@ gpuconv_status gc_manifest_read(const char *path, const gc_manifest_options *opt
         if (!status && (!gc_manifest_add_list(m, list) || (found.segments && !gc_manifest_add_list(m, found.segments))))
             status = gc_fail_memory(error, list);
         status = gc_builder_end(&b, list, status, error);
+    }
+    if (!status && m->kind != GC_LIST_TABLE && !found.responses && !has_response(m)) {
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: names no responses; add --irs", path);
+        gc_manifest_free(m);
     }
     gc_text_file_close(file);
     free(list);
