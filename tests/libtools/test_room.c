@@ -57,7 +57,7 @@ static gc_decay_line expected(const slopes *s, double top, double bottom) {
         syy += level * level;
     }
     double dx = n * sxx - sx * sx, dy = n * syy - sy * sy, dxy = n * sxy - sx * sy;
-    return (gc_decay_line){-60 * dx / dxy, 1000 * (1 - dxy * dxy / dx / dy)};
+    return (gc_decay_line){-60 * dx / dxy, 1000 * (1 - dxy * dxy / dx / dy), 0};
 }
 
 static void near(const char *what, double got, double want, double part) {
@@ -126,6 +126,51 @@ static void doubts_follow_noise_and_filter(void **state) {
     assert_true(gc_acoustics_of(taps, frames, RATE, 1000, &a, NULL));
     CHECK(!(a.doubt & GC_DOUBT_FILTER), "a decay of 50 ms at 1000 Hz is flagged");
     free(taps);
+}
+
+/* Describes a decay of 1 s that is cut off at a level, after which `after` dB of noise may follow. */
+static gc_acoustics cut_decay(double end, double noise, double after, double band) {
+    static const slopes straight = {{0, -300}, {1, 1}};
+    int64_t frames;
+    oracle_random random = {.state = 5};
+    float *taps = make(&straight, 1.3, &frames);
+    const int64_t cut = (int64_t)(-end / 60 * RATE), rest = (int64_t)(after / 60 * RATE);
+    for (int64_t i = 0; i < frames; i++)
+        taps[i] = (i < cut ? taps[i] : 0) + (float)(pow(10, noise / 20) * sqrt(3)) * oracle_uniform(&random);
+    gc_acoustics a;
+    assert_true(gc_acoustics_of(taps, cut + rest < frames ? cut + rest : frames, RATE, band, &a, NULL));
+    free(taps);
+    return a;
+}
+
+/* Each error above 5 % has a doubt, wherever the response ends, and a decay with the range of ISO 3382 has none. */
+static void a_response_that_ends_in_the_range_is_doubtful(void **state) {
+    (void)state;
+    static const double bands[] = {0, 1000};
+    const unsigned doubt20 = GC_DOUBT_END20 | GC_DOUBT_NOISE20, doubt30 = doubt20 | GC_DOUBT_END30 | GC_DOUBT_NOISE30;
+    int far = 0;
+    for (int b = 0; b < COUNT(bands); b++) {
+        const gc_acoustics clean = cut_decay(-150, -300, 0, bands[b]);
+        CHECK(!clean.doubt, "%g Hz: doubt %u of a clean decay", bands[b], clean.doubt);
+        /* The record ends with the decay, in a faint noise; noise begins 3 or 5.9 dB before its end. */
+        static const double noises[][2] = {{-300, 0}, {-90, 20}, {3, 0}, {5.9, 0}};
+        for (int k = 0; k < COUNT(noises); k++)
+            for (double end = -57; end <= -24; end += 1.5) {
+                const double *n = noises[k];
+                const gc_acoustics a = cut_decay(end, n[0] > 0 ? end + n[0] : n[0], n[1], bands[b]);
+                const double wrong20 = fabs(a.t20 / clean.t20 - 1), wrong30 = fabs(a.t30 / clean.t30 - 1);
+                CHECK(!(wrong20 > 0.05) || a.doubt & doubt20, "%g Hz, end %g, noise %g: T20 is wrong by %.1f %%",
+                      bands[b], end, n[0], 100 * wrong20);
+                CHECK(!(wrong30 > 0.05) || a.doubt & doubt30, "%g Hz, end %g, noise %g: T30 is wrong by %.1f %%",
+                      bands[b], end, n[0], 100 * wrong30);
+                far += wrong20 > 0.05 || wrong30 > 0.05;
+                CHECK(end > -54 || n[0] > 0 || !(a.doubt & (GC_DOUBT_END20 | GC_DOUBT_END30)),
+                      "%g Hz, end %g, noise %g: doubt %u", bands[b], end, n[0], a.doubt);
+                CHECK(end > -44 || n[0] > 0 || !(a.doubt & GC_DOUBT_END20), "%g Hz, end %g, noise %g: doubt %u",
+                      bands[b], end, n[0], a.doubt);
+            }
+    }
+    CHECK(far > 20, "only %d decays are wrong", far);
 }
 
 /* Decays as short as bandwidth times time = 5 keep their times: the filter's decay lies before the direct sound. */
@@ -274,6 +319,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(double_slopes_have_the_computed_times),
         cmocka_unit_test(doubts_follow_noise_and_filter),
+        cmocka_unit_test(a_response_that_ends_in_the_range_is_doubtful),
         cmocka_unit_test(the_filter_does_not_lengthen_a_decay),
         cmocka_unit_test(the_filters_are_of_class_1),
         cmocka_unit_test(the_autocorrelation_belongs_to_the_filter),

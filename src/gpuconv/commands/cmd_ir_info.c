@@ -242,7 +242,7 @@ const gc_command gc_command_ir_info = {
         "For every channel, for the whole spectrum and in octaves from 63 Hz or in third-octaves (IEC 61260-1, class 1): early "
         "decay time, T20 and T30, clarity C50 and C80, definition D50, centre time (ISO 3382-1), and the "
         "impulse-to-noise ratio INR. The column doubt names what decides other than the room: filter (bandwidth "
-        "times decay time below 4), noise T20 or noise T30 (INR below 35 or 45 dB), nonlinear (above 10 per mille), "
+        "times decay time below 4), noise T20 or noise T30 (INR below 35 or 45 dB), end T20 or end T30 (the response ends less than 10 to 15 dB below their range), nonlinear (above 10 per mille), "
         "curved (T30 and T20 differ by more than 10 %; ISO 3382-2, annex B). A value that cannot be determined is "
         "-. Single numbers follow: T mid (T30 at 500 Hz and 1 kHz), the bass ratio (125 and 250 Hz against 500 Hz and "
         "1 kHz) and others; and of several files or channels, which are positions, mean and standard deviation.\n\n"

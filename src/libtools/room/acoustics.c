@@ -276,8 +276,8 @@ static void fill_curves(const gc_channel *c, double all, gc_decay *decay) {
         decay->energy[k] = decay->energy[k] > 0 ? 10 * log10(decay->energy[k] / most) : (double)NAN;
 }
 
-/* Computes EDT, T20 and T30 (ISO 3382-1:2009, A.2.2 and 5.3.3), non-linearity and curvature (ISO 3382-2:2008, annex B).
- * Overwrites the curve. */
+/* Computes EDT, T20 and T30 (ISO 3382-1:2009, A.2.2 and 5.3.3), non-linearity and curvature (ISO 3382-2:2008, annex B),
+ * and sets the doubts of the response's end. Overwrites the curve. */
 static void read_decay(gc_channel *c, double all, gc_acoustics *r) {
     gc_decay_curve d = to_levels(c, all);
     gc_decay_line t20 = gc_decay_fit(&d, -5, -25), t30 = gc_decay_fit(&d, -5, -35);
@@ -287,6 +287,7 @@ static void read_decay(gc_channel *c, double all, gc_acoustics *r) {
     r->nonlinearity20 = t20.nonlinearity;
     r->nonlinearity30 = t30.nonlinearity;
     r->curvature = 100 * (t30.time / t20.time - 1);
+    r->doubt = (t20.end > -25 - 10 ? GC_DOUBT_END20 : 0U) | (t30.end > -35 - 10 ? GC_DOUBT_END30 : 0U);
 }
 
 /* Returns the noise floor in dB relative to the highest mean energy of 10 ms; -infinity without noise. */
@@ -302,18 +303,20 @@ static double noise_level(const band_energies *b, double rate) {
     return b->floor.noise > 0 && highest > 0 ? 10 * log10(b->floor.noise / highest) : -HUGE_VAL;
 }
 
-/* Returns the impulse-to-noise ratio: the initial level of an exponential decay with the energy and the decay time of
- * this one, above the noise (Hak, Wenmaekers & van Luxemburg, Acta Acustica 98 (2012), 892). */
-static double impulse_to_noise(const gc_noise_floor *f, double rate, const gc_acoustics *r) {
+/* Computes the impulse-to-noise ratio: the initial level of an exponential decay with the energy and the decay time of
+ * this one, above the noise (Hak, Wenmaekers & van Luxemburg, Acta Acustica 98 (2012), 892). Noise that may begin just
+ * before the response's end cannot be subtracted and must therefore lie 15 dB below a range instead of 10. */
+static void compare_noise(const gc_noise_floor *f, double rate, gc_acoustics *r) {
     double time = !isnan(r->t30) ? r->t30 : r->t20;
     if (isnan(time) && f->slope < 0)
         time = -60 / f->slope / rate;
-    if (!(f->noise > 0))
-        return f->slope < 0 ? HUGE_VAL : (double)NAN;
-    return 10 * log10(6 * log(10) / time * r->energy / f->noise);
+    const double initial = 6 * log(10) / time * r->energy;
+    r->inr = f->noise > 0 ? 10 * log10(initial / f->noise) : f->slope < 0 ? HUGE_VAL : (double)NAN;
+    r->doubt |= f->most > initial / pow(10, 4) ? GC_DOUBT_END20 : 0U;
+    r->doubt |= f->most > initial / pow(10, 5) ? GC_DOUBT_END30 : 0U;
 }
 
-/* Returns the gc_doubt flags. @param band NULL: the whole spectrum */
+/* Returns the other gc_doubt flags. @param band NULL: the whole spectrum */
 static unsigned judge(const gc_acoustics *r, const gc_octave_band *band) {
     double time = !isnan(r->t30) ? r->t30 : !isnan(r->t20) ? r->t20 : r->edt;
     unsigned doubt = 0;
@@ -352,8 +355,8 @@ bool gc_channel_band(gc_channel *c, const gc_octave_band *band, gc_acoustics *r,
         fill_curves(c, all, decay);
     read_decay(c, all, r);
     r->noise = noise_level(b, c->rate);
-    r->inr = impulse_to_noise(&b->floor, c->rate, r);
-    r->doubt = judge(r, band);
+    compare_noise(&b->floor, c->rate, r);
+    r->doubt |= judge(r, band);
     return true;
 }
 

@@ -13,7 +13,9 @@ typedef enum gc_doubt {
     GC_DOUBT_NOISE20 = 2, /* impulse-to-noise ratio below 35 dB: T20 is doubtful (ISO 3382-1, 5.3.3) */
     GC_DOUBT_NOISE30 = 4, /* below 45 dB: T30 is doubtful */
     GC_DOUBT_NONLINEAR = 8, /* non-linearity above 10 per mille (ISO 3382-2, annex B) */
-    GC_DOUBT_CURVED = 16    /* curvature above 10 per cent (ISO 3382-2, annex B) */
+    GC_DOUBT_CURVED = 16,   /* curvature above 10 per cent (ISO 3382-2, annex B) */
+    GC_DOUBT_END20 = 32,    /* the response ends less than 10 dB below the range of T20, 15 dB if noise may be there */
+    GC_DOUBT_END30 = 64     /* below the range of T30 */
 } gc_doubt;
 
 /* Decay times are for 60 dB. A parameter is NaN where the decay above the noise is too short to determine it, or where

@@ -108,7 +108,7 @@ bool gc_decay_floor(const double *energy, int64_t frames, double rate, gc_noise_
     }
     /* A floor found within 6 dB of decay before the end is the end of the decay itself. */
     if ((double)found->cross + 6 / -found->slope >= (double)frames)
-        *found = (gc_noise_floor){.cross = frames, .slope = found->slope};
+        *found = (gc_noise_floor){.cross = frames, .most = found->noise, .slope = found->slope};
     return true;
 }
 
@@ -116,6 +116,15 @@ double gc_decay_rest(const gc_noise_floor *f) {
     double per_frame = f->slope < 0 ? -f->slope * log(10) / 10 : 0; /* nepers of energy */
     /* At the crossing the decay's energy equals the noise's. */
     return f->noise > 0 && per_frame > 0 ? f->noise / per_frame : 0;
+}
+
+/* Returns the level relative to d->start that a line has where the response ends: where the curve falls 10 dB below the
+ * line, as it does before a cut, or at the last value. -infinity if noise ends the curve. */
+static double find_end(const gc_decay_curve *d, const line *l) {
+    int64_t i = 0;
+    while (i < d->count && d->level[i] > l->offset + l->slope * (double)i - 10)
+        i++;
+    return i < d->count || !(d->lowest > -HUGE_VAL) ? l->offset + l->slope * (double)i - d->start : -HUGE_VAL;
 }
 
 gc_decay_line gc_decay_fit(const gc_decay_curve *d, double top, double bottom) {
@@ -126,9 +135,9 @@ gc_decay_line gc_decay_fit(const gc_decay_curve *d, double top, double bottom) {
     for (last = first; last < n && curve[last] >= d->start + bottom; last++) {
     }
     if (last - first < 2 || last >= n || d->start + bottom < d->lowest)
-        return (gc_decay_line){(double)NAN, (double)NAN};
+        return (gc_decay_line){(double)NAN, (double)NAN, -HUGE_VAL};
     line l = fit_line(curve, first, last);
     if (!(l.slope < 0))
-        return (gc_decay_line){(double)NAN, (double)NAN};
-    return (gc_decay_line){-60 / l.slope * d->seconds, 1000 * (1 - l.square)};
+        return (gc_decay_line){(double)NAN, (double)NAN, -HUGE_VAL};
+    return (gc_decay_line){-60 / l.slope * d->seconds, 1000 * (1 - l.square), find_end(d, &l)};
 }

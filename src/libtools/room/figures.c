@@ -221,11 +221,14 @@ void gc_figures_free(gc_figures *f) {
 }
 
 const char *gc_doubt_text(unsigned doubt, char *text, size_t room) {
-    static const char *const words[] = {"filter", "noise T20", "noise T30", "nonlinear", "curved"};
+    static const char *const words[] = {"filter", "noise T20", "noise T30", "nonlinear",
+                                        "curved", "end T20",   "end T30"};
     size_t used = 0;
     text[0] = '\0';
     if (doubt & GC_DOUBT_NOISE20) /* T30 is doubtful whenever T20 is */
         doubt &= ~(unsigned)GC_DOUBT_NOISE30;
+    if (doubt & GC_DOUBT_END20)
+        doubt &= ~(unsigned)GC_DOUBT_END30;
     for (size_t k = 0; k < sizeof words / sizeof *words && used < room; k++)
         if (doubt & 1U << k)
             used += (size_t)snprintf(text + used, room - used, "%s%s", used ? "; " : "", words[k]);
