@@ -88,6 +88,13 @@ static void access_region(gc_region *r, const gc_access *a, const void *place) {
     }
 }
 
+void gc_stop_write_to_input(const gc_region *region, const void *place, int line) {
+    if (region && region->is_const)
+        gc_stop(place, line,
+                "Inputs are read only, also through a cast: write to the output, or to memory of cudaMalloc.",
+                "writes to %s, which is an input.", region->name);
+}
+
 /* Checks memory that belongs to no region. */
 static void access_other(uintptr_t address, unsigned bytes, int kind, const void *place) {
     bool is_argument = address - (uintptr_t)gc_emulated.launch->argument < gc_emulated.launch->argument_bytes;
@@ -127,6 +134,8 @@ void gc_on_access(const void *pointer, unsigned long bytes, int kind, const void
         gc_emulated.pending = (gc_failure){.is_set = false};
         gc_emulated.pending_thread = NULL;
     }
+    if (kind & GC_EMULATOR_WRITE)
+        gc_stop_write_to_input(r, place, 0);
     access_region(r, &access, place);
     if (bytes <= 16)
         gc_counts_note(access.site, t->number % WARP, address, (unsigned)bytes);

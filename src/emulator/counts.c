@@ -16,7 +16,7 @@ typedef struct site {
     uintptr_t *address;      /* [execution][lane], for the first MAX_NOTED executions */
     uint32_t room;           /* executions */
     bool is_touched;
-    int64_t requests, spent, best;
+    int64_t requests, lanes, spent, best;
 } site;
 
 static site *sites[SITES]; /* a hash table */
@@ -136,6 +136,7 @@ void gc_counts_flush(void) {
             sum += s->executed[lane];
             most = s->executed[lane] > most ? s->executed[lane] : most;
         }
+        s->lanes += sum;
         if (s->kind == GC_SITE_BLOCK) {
             s->requests += most;
             s->spent += (int64_t)WARP * most;
@@ -168,6 +169,7 @@ gc_sum gc_counts_sum(gc_site_kind kind) {
         if (!s || s->kind != kind)
             continue;
         sum.requests += s->requests;
+        sum.lanes += s->lanes;
         sum.spent += s->spent;
         sum.best += s->best;
         if (s->spent - s->best > lost) {

@@ -31,6 +31,7 @@ void gc_counts_clear(void);
 /* What the accesses of a kind sum up to. */
 typedef struct gc_sum {
     int64_t requests;    /* executions by a warp */
+    int64_t lanes;       /* executions by a lane */
     int64_t spent, best; /* sectors or cycles, and the smallest possible number; for blocks: lanes that ran or waited,
                             and those that ran */
     const void *worst;   /* the place that loses most; NULL: none loses */

@@ -28,8 +28,18 @@ typedef struct gc_emulator_buffer {
     int64_t bytes;
     unsigned element; /* bytes */
     bool is_float;
-    bool is_set; /* before the kernel runs */
+    bool is_set;   /* before the kernel runs */
+    bool is_const; /* neither solve nor a kernel may write it */
 } gc_emulator_buffer;
+
+/* What the last run did. */
+typedef struct gc_emulator_totals {
+    int64_t threads;               /* of all launches */
+    int64_t global_accesses;       /* by threads */
+    int64_t sectors, best_sectors; /* of global memory */
+    int64_t shared_requests;       /* by warps */
+    int64_t shared_cycles, best_shared_cycles;
+} gc_emulator_totals;
 
 /* Function of the library, as in gpulab/student.h. */
 typedef int (*gc_emulator_solve)(void *const *buffer, const int64_t *size, void *stream);
@@ -47,6 +57,8 @@ bool gc_emulator_run(gc_emulator_solve solve, const gc_emulator_buffer *buffer, 
 
 /* Writes the error, with its line and thread, as lines of text. */
 void gc_emulator_error(char *text, size_t room);
+
+gc_emulator_totals gc_emulator_get_totals(void);
 
 /* Writes the counts of the last run, as lines of text. */
 void gc_emulator_counts(char *text, size_t room);

@@ -87,6 +87,7 @@ void gc_on_copy(void *to, const void *from, unsigned long bytes, int kind, int l
             gc_stop(NULL, line, "cudaMemcpy(to, from, bytes, kind): are the first two arguments exchanged?",
                     "copies from %s, of which byte %lu was never set.", source->name,
                     (unsigned long)((uintptr_t)from - source->begin + i));
+    gc_stop_write_to_input(region, NULL, line);
     memmove(to, from, bytes);
     note_set(region, to, bytes, line);
 }
@@ -97,6 +98,7 @@ void gc_on_fill(void *to, int byte, unsigned long bytes, int line) {
     gc_region *region = check_range(to, bytes, line);
     if (!region)
         gc_stop(NULL, line, "", "sets memory that belongs to no buffer.");
+    gc_stop_write_to_input(region, NULL, line);
     memset(to, byte, bytes);
     note_set(region, to, bytes, line);
 }

@@ -23,6 +23,7 @@ typedef struct gc_region {
     uint64_t bytes;
     unsigned element;  /* bytes; 0: not known */
     bool is_set;       /* all of it, from the beginning */
+    bool is_const;     /* an input of the kernel */
     bool is_narrow;    /* a cell for each byte */
     bool owned, freed; /* allocated by gc_memory_allocate; released by the student */
     gc_cell *cells;    /* NULL: made at the first access */

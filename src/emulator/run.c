@@ -109,6 +109,7 @@ static bool add_buffers(const gc_emulator_buffer *buffer, int count, void **data
             return false;
         r->element = buffer[i].element;
         r->is_set = buffer[i].is_set;
+        r->is_const = buffer[i].is_const;
         data[i] = (void *)r->begin;
         memcpy(data[i], buffer[i].data, (size_t)buffer[i].bytes);
     }
@@ -134,6 +135,7 @@ bool gc_emulator_run(gc_emulator_solve solve, const gc_emulator_buffer *buffer, 
     gc_emulated.pending_thread = NULL;
     gc_emulated.running = NULL;
     gc_emulated.launch = NULL;
+    gc_emulated.launched = 0;
     gc_counts_clear();
     gc_memory_clear();
     if (_setjmp(gc_emulated.outside) == 0) {
@@ -152,6 +154,17 @@ bool gc_emulator_run(gc_emulator_solve solve, const gc_emulator_buffer *buffer, 
 
 void gc_emulator_error(char *text, size_t room) {
     gc_report_failure(&gc_emulated.failure, gc_emulated.library, text, room);
+}
+
+gc_emulator_totals gc_emulator_get_totals(void) {
+    const gc_sum global = gc_counts_sum(GC_SITE_GLOBAL), shared = gc_counts_sum(GC_SITE_SHARED);
+    return (gc_emulator_totals){.threads = gc_emulated.launched,
+                                .global_accesses = global.lanes,
+                                .sectors = global.spent,
+                                .best_sectors = global.best,
+                                .shared_requests = shared.requests,
+                                .shared_cycles = shared.spent,
+                                .best_shared_cycles = shared.best};
 }
 
 void gc_emulator_counts(char *text, size_t room) {

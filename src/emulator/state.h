@@ -46,6 +46,7 @@ extern struct gc_emulated {
     const gc_thread *pending_thread;
     int last_error;
     uint32_t moment;
+    int64_t launched; /* threads */
     /* of a launch */
     const gc_emulator_launch *launch;
     gc_emulator_index block;
@@ -63,6 +64,9 @@ extern struct gc_emulated {
 /* Ends the run. `place` is an address of the program; if it is NULL, `line` is the place. */
 _Noreturn void gc_stop(const void *place, int line, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Ends the run if memory belongs to an input, which is about to be written. */
+void gc_stop_write_to_input(const gc_region *region, const void *place, int line);
 
 /* Notes an error, and goes on until the threads meet at a barrier. */
 void gc_stop_at_barrier(const void *place, const gc_failure *failure);

@@ -215,6 +215,7 @@ void gc_on_launch(const gc_emulator_launch *l) {
     check_launch(l);
     gc_emulated.launch = l;
     gc_emulated.thread_count = (int)(l->block.x * l->block.y * l->block.z);
+    gc_emulated.launched += (int64_t)l->grid.x * l->grid.y * l->grid.z * gc_emulated.thread_count;
     gc_region *dynamic = gc_memory_find(gc_emulated.dynamic);
     if (dynamic) {
         free(dynamic->cells);

@@ -379,6 +379,7 @@ const gc_command gc_lab_command = {
                "  sweep MODULE AXIS    convolution threads, convolution blocks, or matmul size\n"
                "  try EXERCISE [FILE]  compile, check, explain and time your own kernel; without FILE: the task.\n"
                "                       Needs no GPU: without one an emulator checks the kernel, with g++ or clang++\n"
+               "                       Exit status: 0 right and the exercise's goal reached, 1 wrong or not reached\n"
                "  amdahl               print the speedup that Amdahl's law allows for vector-add\n"
                "  report               print a run as tables, or write a page with --html",
     .options = table,

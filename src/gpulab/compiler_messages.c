@@ -13,6 +13,14 @@ enum { MAX_SHOWN = 3, LINE_BYTES = 1000 };
 #define MISSPELT                                                                                                        \
     "this name is not declared: is it misspelt? CUDA's own are threadIdx, blockIdx, blockDim and gridDim, with .x, .y " \
     "and .z"
+/* A function of a warp without a mask. nvcc and clang++ quote a name with " or ', g++ with an apostrophe of Unicode
+ * where the language is UTF-8, but not in the language C, which gpulab sets. */
+#define REMOVED_AS(quote, name, arguments)                                                                             \
+    {                                                                                                                  \
+        quote name quote, "CUDA has removed " name " for compute capability 7.0 (Volta) and later: write " name        \
+                          "_sync(" arguments "), whose mask names the lanes that take part"                            \
+    }
+#define REMOVED(name, arguments) REMOVED_AS("'", name, arguments), REMOVED_AS("\"", name, arguments)
 #define SEMICOLON "a semicolon is missing, usually at the end of the line above"
 #define READ_ONLY "this is const: inputs are read only; write to the output"
 
@@ -31,6 +39,16 @@ static const struct {
     {"a host function call cannot be configured", "<<<...>>> launches kernels only: mark the function __global__"},
     {"must have a void return type",
      "a kernel returns nothing: declare it __global__ void, and write results to memory"},
+    REMOVED("__shfl", "0xffffffff, value, lane"),
+    REMOVED("__shfl_up", "0xffffffff, value, delta"),
+    REMOVED("__shfl_down", "0xffffffff, value, delta"),
+    REMOVED("__shfl_xor", "0xffffffff, value, lanes"),
+    REMOVED("__any", "0xffffffff, predicate"),
+    REMOVED("__all", "0xffffffff, predicate"),
+    REMOVED("__ballot", "0xffffffff, predicate"),
+    {"without '.sync' is not supported",
+     "CUDA has removed __any, __all and __ballot for compute capability 7.0 (Volta) and later: write __any_sync, "
+     "__all_sync and __ballot_sync, whose first argument 0xffffffff names the lanes that take part"},
     {"is undefined", MISSPELT},
     {"was not declared in this scope", MISSPELT},
     {"use of undeclared identifier", MISSPELT},
@@ -100,8 +118,8 @@ static void print_source_line(const gc_student_source *source, long number, FILE
 /* Returns whether a line reports an error: "file(12): error: ..." of nvcc, "file:12:3: error: ..." of the host
  * compiler, "ptxas error   : ..." or a name that the linker misses. */
 static bool is_error(const char *line, size_t length) {
-    static const char *const forms[] = {
-        ": error:", "fatal error:", ": catastrophic error:", "ptxas error", "nvcc fatal", "undefined reference to"};
+    static const char *const forms[] = {": error:",    "fatal error:", ": catastrophic error:", "ptxas error",
+                                        "; error   :", "nvcc fatal",   "undefined reference to"};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (memmem(line, length, forms[i], strlen(forms[i])))
             return true;

@@ -70,8 +70,14 @@ static cudaError_t select_device(int *device) {
 
 gpuconv_status gc_lab_device_open(gc_lab_device **device, gpuconv_error *error) {
     *device = NULL;
-    int number;
+    int number, driver = 0, runtime = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "no NVIDIA driver is installed");
     cudaError_t err = select_device(&number);
+    if (err == cudaErrorInsufficientDriver && cudaRuntimeGetVersion(&runtime) == cudaSuccess)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE,
+                       "the NVIDIA driver is too old: it supports CUDA %d.%d, and gpulab needs %d.%d", driver / 1000,
+                       driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
     if (err)
         return gc_fail(error, GPUCONV_ERROR_DEVICE, "no usable GPU: %s", cudaGetErrorString(err));
     gc_lab_device *d = gc_calloc(1, sizeof *d);

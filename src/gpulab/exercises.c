@@ -10,6 +10,7 @@ static const gc_exercise exercises[] = {
     {"hello",
      "hello",
      "a grid",
+     {0},
      "Start `blocks` blocks of `threads` threads. Thread t of block b writes two numbers: ids[2 * i] = b and "
      "ids[2 * i + 1] = t, with i = b * threads + t.",
      {"A kernel is a function marked __global__. It knows its place: blockIdx.x and threadIdx.x.",
@@ -18,6 +19,7 @@ static const gc_exercise exercises[] = {
     {"vector-add",
      "vector-add",
      "one thread an element",
+     {0},
      "c[i] = a[i] + b[i] for every i below `elements`, with one thread for each element.",
      {"i is blockIdx.x * blockDim.x + threadIdx.x; compute it in 64 bits: (int64_t)blockIdx.x * blockDim.x + ...",
       "256 threads per block are a good choice. The number of blocks is rounded up: (elements + 255) / 256.",
@@ -25,6 +27,7 @@ static const gc_exercise exercises[] = {
     {"vector-add-stride",
      "vector-add",
      "grid-stride",
+     {.threads = 0.5},
      "The same sum with a grid whose size does not depend on the data: every thread computes many elements.",
      {"Begin at the thread's own index, and go on in steps of the whole grid: gridDim.x * blockDim.x.",
       "Neighbouring threads then still read neighbouring elements in every step.",
@@ -33,6 +36,7 @@ static const gc_exercise exercises[] = {
     {"image",
      "image",
      "blur from global memory",
+     {0},
      "Blur an image of width x height pixels, stored row by row: each pixel becomes the sum of its 3 x 3 neighbours, "
      "weighted 1 2 1 in both directions and divided by 16. Beyond the edge the nearest pixel counts.",
      {"Use a grid of two dimensions: dim3 block(32, 8), and x and y of blockIdx, blockDim and threadIdx.",
@@ -41,18 +45,21 @@ static const gc_exercise exercises[] = {
     {"coalescing",
      "coalescing",
      "horizontal",
+     {.coalesced = true},
      "out[i] = 2 * in[i] for a matrix of rows x columns, stored row by row, with one thread for each element.",
      {"Threads with neighbouring threadIdx.x should access neighbouring addresses: let x be the column.",
       "Exchange rows and columns once, and compare the times: gpulab try shows both on the ladder."}},
     {"transpose",
      "transpose",
      "naive",
+     {0},
      "Transpose a matrix: out[c * rows + r] = in[r * columns + c].",
      {"A thread for each element, with a grid of two dimensions.",
       "Reads along rows are neighbours; the writes are not. The ladder shows the cost."}},
     {"transpose-tile",
      "transpose",
      "padded tile",
+     {.coalesced = true, .shared = true, .no_conflicts = true},
      "Transpose with reads and writes that are both neighbours, through a tile in shared memory.",
      {"__shared__ float tile[32][32]; a block reads 32 rows of 32 elements, waits at __syncthreads(), and writes 32 "
       "rows of the output.",
@@ -64,6 +71,7 @@ static const gc_exercise exercises[] = {
     {"reduction",
      "reduction",
      "privatised in shared memory",
+     {.accesses = 1.5},
      "sum[0] becomes the sum of all elements of a.",
      {"sum[0] is not zero when solve begins: cudaMemsetAsync(sum, 0, sizeof(float), stream).",
       "One atomicAdd for each element is right and slow: all of them wait for one address.",
@@ -73,6 +81,7 @@ static const gc_exercise exercises[] = {
     {"scan",
      "scan",
      "Hillis-Steele",
+     {.shared = true},
      "out[i] becomes the sum of a[0] to a[i], for every i below `elements`.",
      {"First scan tiles: a block reads 256 elements into shared memory, and in step s thread t adds the element "
       "2^s before "
@@ -87,6 +96,7 @@ static const gc_exercise exercises[] = {
     {"scan-one-pass",
      "scan",
      "one pass, look-back",
+     {.accesses = 3},
      "The same with one kernel, which reads and writes each element once: decoupled look-back.",
      {"Each thread reads several neighbours and adds them up in registers; warps scan the threads' sums with "
       "__shfl_up_sync, and shared memory joins the warps.",
@@ -103,6 +113,7 @@ static const gc_exercise exercises[] = {
     {"histogram",
      "histogram",
      "private in shared memory",
+     {.shared = true},
      "counts[v] becomes the number of bytes in data that have the value v, for v from 0 to 255. `percent` only tells "
      "how "
      "many of them are 0.",
@@ -115,6 +126,7 @@ static const gc_exercise exercises[] = {
     {"histogram-lanes",
      "histogram",
      "a column for each lane",
+     {.shared = true, .no_conflicts = true},
      "The same with counts that no two lanes of a warp ever share, so that the time does not depend on the data.",
      {"32 counts for each value: __shared__ int column[256][32]; thread t uses column[value][t % 32].",
       "Bank t % 32 then belongs to lane t % 32. The warps of a block share the columns, so the additions stay atomic.",
@@ -124,6 +136,7 @@ static const gc_exercise exercises[] = {
     {"matmul",
      "matmul",
      "naive",
+     {0},
      "c = a b, row by row: c[m * N + n] is the sum over k of a[m * K + k] * b[k * N + n].",
      {"A thread for each element of c, with a grid of two dimensions; let x be n, so that neighbouring threads read "
       "neighbouring elements of b.",
@@ -131,6 +144,7 @@ static const gc_exercise exercises[] = {
     {"matmul-tile",
      "matmul",
      "tiled in shared memory",
+     {.accesses = 0.25},
      "The same product with tiles of a and b in shared memory, so that each element is read once for many uses.",
      {"A block of 32 x 32 threads computes a tile of c. It goes through K in steps of 32.",
       "In each step every thread loads one element of a and one of b; elements beyond the edge are 0.",
@@ -139,6 +153,7 @@ static const gc_exercise exercises[] = {
     {"convolution",
      "convolution",
      "taps global",
+     {0},
      "out[i] is the sum over k < taps of h[k] * x[i - k], where x = in + (taps + 31) / 32 * 32: the input begins with "
      "the samples before the first output.",
      {"A thread for each output, and a loop over the taps.",
@@ -147,6 +162,7 @@ static const gc_exercise exercises[] = {
     {"convolution-tile",
      "convolution",
      "tile in shared memory",
+     {.accesses = 0.75},
      "The same convolution, with the inputs of a block read once into shared memory.",
      {"A block of 256 outputs needs 256 + taps inputs: its own, and the halo of taps samples before them.",
       "taps is at most 1024 here, so __shared__ float window[256 + 1024] is enough.",
@@ -156,6 +172,7 @@ static const gc_exercise exercises[] = {
     {"convolution-registers",
      "convolution",
      "register-unrolled, 16 outputs",
+     {.accesses = 0.3},
      "The same convolution with X neighbouring outputs per thread, whose window of inputs stays in registers.",
      {"Begin with X = 4: float sum[4], w[4]. Thread t computes the outputs from 4 t on. One h[k] now serves four "
       "multiply-adds.",

@@ -4,13 +4,24 @@
 
 #include "lab.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 enum { GC_HINTS = 5 };
 
+/* What a right kernel must also do to reach the goal; 0: no such demand. The emulator counts it at its largest size. */
+typedef struct gc_exercise_demands {
+    bool coalesced;    /* hardly more sectors of global memory than the accesses need */
+    bool shared;       /* uses shared memory */
+    bool no_conflicts; /* hardly any bank conflicts */
+    double accesses;   /* the most accesses of global memory, for each operation of the module */
+    double threads;    /* the most threads, for each operation */
+} gc_exercise_demands;
+
 typedef struct gc_exercise {
     const char *name, *module;
     const char *goal; /* the rung that it leads to */
+    gc_exercise_demands demands;
     const char *task;
     const char *hint[GC_HINTS]; /* from the first thought to the solution; the unused ones are NULL */
 } gc_exercise;

@@ -5,6 +5,7 @@
 #include "emulator/emulator.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "run.h"
 #include "types.h"
 
@@ -14,6 +15,7 @@
 
 enum { REPEATS = 2, MAX_RUNGS = 64 };
 
+static const double near_best = 1.3;     /* of sectors and cycles: the edges of a matrix take more than the best */
 static const double emulated_cost = 5e7; /* the largest sum of bytes and operations of a size that is emulated */
 
 /* The function that launch_student calls, and its module: a launcher has no argument for them. */
@@ -32,7 +34,8 @@ static int emulate(const gc_lab_run *run) {
                                            .bytes = buffer[i].count * bytes,
                                            .element = (unsigned)bytes,
                                            .is_float = gc_lab_type_is_float(buffer[i].type),
-                                           .is_set = buffer[i].role == LAB_INPUT || buffer[i].role == LAB_SCRATCH};
+                                           .is_set = buffer[i].role == LAB_INPUT || buffer[i].role == LAB_SCRATCH,
+                                           .is_const = buffer[i].role == LAB_INPUT};
     }
     return gc_emulator_run(student_solve, emulated, count, run->size) ? 0 : LAB_CANNOT;
 }
@@ -216,17 +219,54 @@ static void set_counts(json_t *report) {
     (void)json_object_set_new(report, "counts", json_string(text));
 }
 
+/* Adds a sentence for each demand of the exercise that the last run, at size `s`, did not meet. */
+static void set_missing(const gc_student_request *request, const gc_lab_size *s, const gc_lab_variant *v,
+                        json_t *report) {
+    char text[1000] = "";
+    size_t used = 0;
+    if (!gc_emulator_is_open() || !request->demands)
+        return;
+    const gc_exercise_demands *d = request->demands;
+    const gc_emulator_totals t = gc_emulator_get_totals();
+    double operations = request->module->cost ? request->module->cost(s->value, v).operations : 0;
+    double accesses = (double)t.global_accesses / operations, threads = (double)t.threads / operations;
+    if (d->coalesced && (double)t.sectors > near_best * (double)t.best_sectors)
+        used += (size_t)gc_format(text + used, sizeof text - used,
+                                  "Global memory takes %.1f times the sectors that the accesses need: let neighbouring "
+                                  "threads access neighbouring elements.\n",
+                                  (double)t.sectors / (double)t.best_sectors);
+    if (d->shared && !t.shared_requests)
+        used += (size_t)gc_format(text + used, sizeof text - used, "The kernel does not use shared memory.\n");
+    if (d->no_conflicts && (double)t.shared_cycles > near_best * (double)t.best_shared_cycles)
+        used += (size_t)gc_format(text + used, sizeof text - used,
+                                  "Shared memory takes %.1f times the cycles that it needs: bank conflicts.\n",
+                                  (double)t.shared_cycles / (double)t.best_shared_cycles);
+    if (d->accesses > 0 && accesses > d->accesses)
+        used +=
+            (size_t)gc_format(text + used, sizeof text - used,
+                              "The threads access global memory %.3g times for each operation of the task; the goal "
+                              "is at most %.3g times.\n",
+                              accesses, d->accesses);
+    if (d->threads > 0 && threads > d->threads)
+        used += (size_t)gc_format(text + used, sizeof text - used,
+                                  "The grid grows with the data: it has %.3g threads for each element.\n", threads);
+    if (used)
+        (void)json_object_set_new(report, "missing", json_string(text));
+}
+
 static gpuconv_status check_sizes(const gc_lab_session *session, const gc_student_request *request, json_t *report,
                                   gpuconv_error *error) {
     const gc_lab_variant v = student_variant(session, request);
     gpuconv_status err = GPUCONV_OK;
     bool right = true;
+    const gc_lab_size *last = NULL;
     for (int s = 0; s < request->module->size_count && right && !err; s++) {
         const gc_lab_size *size = &request->module->sizes[s];
         gc_lab_case *c = NULL;
         char text[100];
         if (!can_check(request, size, &v))
             continue;
+        last = size;
         gc_lab_format_size(request->module, size->value, text, sizeof text);
         (void)json_object_set_new(report, "size", json_string(text));
         set_state(report, "running", "");
@@ -241,6 +281,8 @@ static gpuconv_status check_sizes(const gc_lab_session *session, const gc_studen
     if (right && !err) {
         set_state(report, "right", "");
         set_counts(report);
+        if (last)
+            set_missing(request, last, &v, report);
     }
     return err;
 }

@@ -8,6 +8,7 @@
 #ifndef GPULAB_STUDENT_H
 #define GPULAB_STUDENT_H
 
+#include "exercises.h"
 #include "gpuconv.h"
 #include "session.h"
 
@@ -22,7 +23,8 @@ typedef int (*gc_student_solve)(void *const *buffer, const int64_t *size, void *
 
 typedef struct gc_student_request {
     const gc_lab_module *module;
-    const gc_lab_variant *goal; /* the rung whose result and tolerance the kernel must have */
+    const gc_lab_variant *goal;         /* the rung whose result and tolerance the kernel must have */
+    const gc_exercise_demands *demands; /* of the goal; NULL: none */
     gc_student_solve solve;
     gc_student_stage stage;
     const char *result;  /* path of the file; NULL: none is written */
@@ -37,7 +39,8 @@ gpuconv_status gc_student_load(const char *path, gc_student_solve *solve, gpucon
 
 /* Runs a stage. Sets `*report` to what it found, which the caller releases with json_decref:
  *
- *   check, memory  { state: "right" | "running" | "failed" | "wrong" | "outside" | "unsteady", size, text, code }
+ *   check, memory  { state: "right" | "running" | "failed" | "wrong" | "outside" | "unsteady", size, text, code,
+ *                   counts: of the emulator, missing: what keeps a right kernel from the goal }
  *   time           { state: "timed", size, bound, results: rows of gc_lab_time_module, the student's named "yours" }
  *
  * Without a device the function is called with buffers on the host. @return MEMORY, FILE, DEVICE */

@@ -70,6 +70,8 @@ int gc_try_library(const char **arguments, int count) {
     if (count < 4 || !find_subject(arguments[0], &subject))
         return GC_EXIT_USAGE;
     gc_student_request request = {.module = subject.module, .goal = subject.goal, .result = arguments[3]};
+    if (subject.exercise)
+        request.demands = &subject.exercise->demands;
     for (int i = 0; i < LAB_LENGTH(stage_names); i++)
         if (strcmp(arguments[2], stage_names[i]) == 0)
             request.stage = (gc_student_stage)i;
@@ -215,8 +217,9 @@ static void remark_variable(const attempt *a) {
         gc_try_print_text(text, 2, stdout);
 }
 
-/* Checks the kernel against the reference. Sets `*right`. */
-static gpuconv_status check(const attempt *a, bool has_device, bool *right, gpuconv_error *error) {
+/* Checks the kernel against the reference. Sets `*right`, and `*reached` if it is right and misses no demand of the
+ * exercise. */
+static gpuconv_status check(const attempt *a, bool has_device, bool *right, bool *reached, gpuconv_error *error) {
     json_t *report = NULL;
     bool found = false;
     gpuconv_status err = run_stage(a, GC_STUDENT_CHECK, NULL, NULL, &report, error);
@@ -236,15 +239,17 @@ static gpuconv_status check(const attempt *a, bool has_device, bool *right, gpuc
         *right = false;
         printf("  The result is right by chance: the next run, or another size, may fail.\n");
     }
+    *reached = *right && !json_object_get(report, "missing");
     json_decref(report);
     return err;
 }
 
-static gpuconv_status time_kernel(const attempt *a, gpuconv_error *error) {
+/* Times the kernel among the rungs. Sets `*reached` to false if it is an exercise's and slower than the goal. */
+static gpuconv_status time_kernel(const attempt *a, bool *reached, gpuconv_error *error) {
     json_t *report = NULL;
     gpuconv_status err = run_stage(a, GC_STUDENT_TIME, NULL, NULL, &report, error);
     if (!err && has_state(report, "timed"))
-        gc_try_print_ladder(&a->subject, report, stdout);
+        *reached = gc_try_print_ladder(&a->subject, report, stdout) || !a->subject.exercise;
     else if (!err && has_state(report, "endless"))
         gc_print(stdout, "It was not timed: the ladder takes more than %.0f s; choose a smaller --size.\n",
                  time_seconds);
@@ -308,11 +313,11 @@ static void print_no_device(const attempt *a, const char *reason, bool emulated)
     gc_try_print_text(text, 0, stdout);
 }
 
-/* Runs all stages. Sets `*right`. */
-static gpuconv_status run_stages(attempt *a, bool *right, gpuconv_error *error) {
+/* Runs all stages. Sets `*reached` if the kernel is right and nothing shows that it misses the exercise's goal. */
+static gpuconv_status run_stages(attempt *a, bool *reached, gpuconv_error *error) {
     gc_lab_session session;
     gpuconv_status err = GPUCONV_OK;
-    bool library = is_library(a->options->file);
+    bool library = is_library(a->options->file), right = false;
     compiled result = FOR_GPU;
     gc_lab_session_open(&session, NULL);
     bool has_device = session.device != NULL;
@@ -333,10 +338,10 @@ static gpuconv_status run_stages(attempt *a, bool *right, gpuconv_error *error) 
     if (!has_device && !library)
         print_no_device(a, reason, result == FOR_EMULATOR);
     if (has_device || library || result == FOR_EMULATOR)
-        err = check(a, has_device, right, error);
-    if (!err && *right && has_device && !a->options->quick)
-        err = time_kernel(a, error);
-    if (!err && !has_device && !library && (*right || result == FOR_GPU))
+        err = check(a, has_device, &right, reached, error);
+    if (!err && right && has_device && !a->options->quick)
+        err = time_kernel(a, reached, error);
+    if (!err && !has_device && !library && (right || result == FOR_GPU))
         gc_try_print_recorded(&a->subject, stdout);
     return err;
 }
@@ -367,7 +372,7 @@ static int write_start(const gc_try_options *options, const gc_try_subject *subj
 int gc_try(const gc_try_options *options) {
     attempt a = {.options = options};
     gpuconv_error error = {0};
-    bool right = false;
+    bool reached = false;
     if (!find_subject(options->name, &a.subject))
         return GC_EXIT_USAGE;
     if (options->start)
@@ -383,9 +388,9 @@ int gc_try(const gc_try_options *options) {
     (void)gc_catch_signals();
     gpuconv_status err = gc_work_folder_new(&a.folder, &error);
     if (!err)
-        err = run_stages(&a, &right, &error);
+        err = run_stages(&a, &reached, &error);
     gc_work_folder_remove(&a.folder);
     if (err)
         return gc_print_error(gc_exit_of(err), "%s", error.message);
-    return right ? GC_EXIT_DONE : GC_EXIT_FAILED;
+    return reached ? GC_EXIT_DONE : GC_EXIT_FAILED;
 }

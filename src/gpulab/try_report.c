@@ -16,6 +16,9 @@
 
 enum { MAX_RUNGS = 64, MIN_WIDTH = 40, MAX_WIDTH = 100 };
 
+static const double goal_margin =
+    1.25; /* the longest time of a kernel that has reached the goal, in times of the goal */
+
 static const char *text_of(const json_t *row, const char *name) {
     const char *text = json_string_value(json_object_get(row, name));
     return text ? text : "";
@@ -79,9 +82,14 @@ void gc_try_print_check(const gc_try_subject *s, const json_t *report, FILE *to)
     char text[400];
     const char *state = text_of(report, "state"), *verdict = "fails";
     if (strcmp(state, "right") == 0) {
-        (void)snprintf(text, sizeof text, "%.200s is right at every size up to %.60s.", s->file,
-                       text_of(report, "size"));
+        const char *missing = text_of(report, "missing");
+        (void)snprintf(text, sizeof text,
+                       *missing ? "%.200s computes the right result at every size up to %.60s, but has not reached the "
+                                  "goal yet, \"%s\":"
+                                : "%.200s is right at every size up to %.60s.",
+                       s->file, text_of(report, "size"), s->goal->name);
         gc_try_print_text(text, 0, to);
+        gc_try_print_text(missing, 2, to);
         gc_try_print_text(text_of(report, "counts"), 2, to);
         return;
     }
@@ -169,7 +177,7 @@ static int sort_rungs(const gc_lab_module *module, const json_t *rows, rung *run
     return count;
 }
 
-void gc_try_print_ladder(const gc_try_subject *s, const json_t *report, FILE *to) {
+bool gc_try_print_ladder(const gc_try_subject *s, const json_t *report, FILE *to) {
     rung rungs[MAX_RUNGS];
     char text[1000];
     int count = sort_rungs(s->module, json_object_get(report, "results"), rungs), yours = -1;
@@ -181,7 +189,7 @@ void gc_try_print_ladder(const gc_try_subject *s, const json_t *report, FILE *to
     }
     if (yours < 0) {
         fprintf(to, "Your kernel could not be timed.\n");
-        return;
+        return false;
     }
     double median = number_of(rungs[yours].row, "median");
     fputc('\n', to);
@@ -194,16 +202,19 @@ void gc_try_print_ladder(const gc_try_subject *s, const json_t *report, FILE *to
         (void)snprintf(text, sizeof text, "Your kernel is the fastest of the ladder.");
     }
     gc_try_print_text(text, 0, to);
+    bool reached = true;
     for (int i = 0; i < count; i++) {
         double goal = number_of(rungs[i].row, "median");
         if (rungs[i].variant != s->goal)
             continue;
+        reached = median <= goal_margin * goal;
         (void)gc_format(text, sizeof text,
-                        goal < median / 1.05 ? "The goal, \"%s\", is %.2f times as fast as yours."
-                                             : "It has reached the goal, \"%s\" (%.2f of its speed).",
-                        s->goal->name, goal < median / 1.05 ? median / goal : goal / median);
+                        reached ? "It has reached the goal, \"%s\" (%.2f of its speed)."
+                                : "It has not reached the goal yet, \"%s\", which is %.2f times as fast.",
+                        s->goal->name, reached ? goal / median : median / goal);
         gc_try_print_text(text, 0, to);
     }
+    return reached;
 }
 
 void gc_try_print_recorded(const gc_try_subject *s, FILE *to) {

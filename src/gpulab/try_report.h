@@ -5,6 +5,7 @@
 #include "exercises.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* What the results are about. */
@@ -24,8 +25,9 @@ void gc_try_print_task(const gc_try_subject *subject, FILE *to);
 /* Prints what a check found: a report of gc_student_run. */
 void gc_try_print_check(const gc_try_subject *subject, const json_t *report, FILE *to);
 
-/* Prints the rungs of a timed report by their times, the student's among them, and the next faster one. */
-void gc_try_print_ladder(const gc_try_subject *subject, const json_t *report, FILE *to);
+/* Prints the rungs of a timed report by their times, the student's among them, and the next faster one.
+ * Returns whether the student's has reached the goal. */
+bool gc_try_print_ladder(const gc_try_subject *subject, const json_t *report, FILE *to);
 
 /* Prints the rungs' recorded times, for a machine without a GPU. */
 void gc_try_print_recorded(const gc_try_subject *subject, FILE *to);

@@ -103,6 +103,11 @@ says files.svg "room1.wav" "room2.wav"
 grep -q "channel 1" files.svg && fail "files are not told apart"
 quietly "$GPUCONV" ir info room1.wav --plot-bands files.svg || fail "exit $?"
 says files.svg "channel 1" "channel 2"
+# A name that is too long for the key is shortened between characters.
+long=$(printf 'r\303\244ume-%.0s' 1 2 3 4 5 6)
+cp room1.wav "xx$long.wav" # byte 39 is the first of a character
+quietly "$GPUCONV" ir info room1.wav "xx$long.wav" --plot-bands files.svg || fail "exit $?"
+grep -q '\\x[0-9a-f]' files.svg && fail "a character is cut in two: $(grep -o '.*\\x..*' files.svg)"
 refuses 2 "--plot-bands needs bands" ir info room1.wav --bands none --plot-bands out.svg
 refuses 1 "cannot be written" ir info room1.wav --plot-bands nowhere/out.svg
 exit 0

@@ -25,7 +25,7 @@ fail() {
 
 # try FILE: runs the exercise of a kernel, and writes what gpulab says as one line
 try() {
-    exercise=$(sed -n 's|^// exercise: ||p' "$1")
+    exercise=$(sed -n 's|^// exercise: \([^ ]*\).*|\1|p' "$1")
     timeout 100 "$gpulab" try "${exercise:-$(basename "$1" .cu)}" "$1" 2>&1 | tr -s ' \n' '  '
 }
 

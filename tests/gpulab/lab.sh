@@ -62,6 +62,8 @@ cp "$work/log/out" run.json
 for word in '"module": "hello"' '"state": "measured"' '"failures": 0'; do
     grep -qF -- "$word" run.json || fail "run --json does not print $word"
 done
+# Where there is no driver, the reason is not a version that the CUDA runtime misses.
+"$GPULAB" device 2>&1 | grep 'driver version is insufficient' && fail "a missing driver is called an old one"
 if "$GPULAB" device 2>&1 | grep -q multiprocessors; then
     echo "this machine has a GPU: no variant is skipped"
 else

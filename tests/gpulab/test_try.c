@@ -141,6 +141,22 @@ static void compiler_messages_are_explained(void **state) {
     (void)state;
     expect_explained("student.cu(4): error: expected a \";\"\n  }\n  ^\n", "my own.cu(4): error: expected a \";\"");
     expect_explained("student.cu(4): error: expected a \";\"\n", "a semicolon is missing");
+    static const char *const removed[] = {"shfl", "shfl_up", "shfl_down", "shfl_xor", "any", "all", "ballot"};
+    static const char *const form[][2] = {/* nvcc, g++, clang++ */
+                                          {"student.cu(4): error: identifier \"__", "\" is undefined\n"},
+                                          {"student.cu:4:3: error: '__", "' was not declared in this scope\n"},
+                                          {"student.cu:4:3: error: use of undeclared identifier '__", "'\n"}};
+    for (size_t i = 0; i < sizeof removed / sizeof *removed; i++)
+        for (size_t k = 0; k < sizeof form / sizeof *form; k++) {
+            char message[200], told[100];
+            (void)snprintf(message, sizeof message, "%s%s%s", form[k][0], removed[i], form[k][1]);
+            (void)snprintf(told, sizeof told, "(Volta) and later: write __%s_sync(0xffffffff, ", removed[i]);
+            expect_explained(message, told);
+        }
+    expect_explained(
+        "ptxas x.ptx, line 3; error   : Instruction 'vote' without '.sync' is not supported on .target sm_70 and "
+        "higher from PTX ISA version 6.4\n",
+        "__ballot_sync");
     expect_explained("/usr/bin/ld: x.o: undefined reference to `solve'\ncollect2: error: ld returned 1\n",
                      "exactly these parameters:\n    void solve(int *ids)");
     expect_explained(

@@ -5,6 +5,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/visible.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -120,7 +121,7 @@ static void write_label(const gc_positions *p, int k, char *label, size_t room) 
                        k + 1);
     } else if (k < p->files) {
         const char *slash = strrchr(p->figures[k].path, '/');
-        (void)snprintf(label, room, "%s", slash ? slash + 1 : p->figures[k].path);
+        gc_visible(label, room, slash ? slash + 1 : p->figures[k].path);
     }
 }
 
