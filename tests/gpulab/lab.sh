@@ -23,7 +23,7 @@ lab_refuses() {
 }
 
 lab list
-cut -d' ' -f1 "$work/log/out" >"$work/log/modules"
+sed '/^$/,$d; s/ .*//' "$work/log/out" >"$work/log/modules" # the courses follow
 for module in hello vector-add scale image median constant-memory shared-sync bank-conflicts registers memory-latency \
     convolution streams graphs pinned-memory matmul coalescing divergence reconvergence transpose reduction scan \
     histogram flash-attention floating-point compiler timing; do
