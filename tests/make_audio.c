@@ -30,11 +30,12 @@ static int format_of(const char *name) {
     static const struct {
         const char *name;
         int format;
-    } known[] = {{"wav-u8", SF_FORMAT_WAV | SF_FORMAT_PCM_U8},   {"wav-16", SF_FORMAT_WAV | SF_FORMAT_PCM_16},
-                 {"wav-24", SF_FORMAT_WAV | SF_FORMAT_PCM_24},   {"wav-32", SF_FORMAT_WAV | SF_FORMAT_PCM_32},
-                 {"wav-float", SF_FORMAT_WAV | SF_FORMAT_FLOAT}, {"wav-double", SF_FORMAT_WAV | SF_FORMAT_DOUBLE},
-                 {"flac-16", SF_FORMAT_FLAC | SF_FORMAT_PCM_16}, {"flac-24", SF_FORMAT_FLAC | SF_FORMAT_PCM_24},
-                 {"aiff-16", SF_FORMAT_AIFF | SF_FORMAT_PCM_16}, {"ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS}};
+    } known[] = {{"wav-u8", SF_FORMAT_WAV | SF_FORMAT_PCM_U8},    {"wav-16", SF_FORMAT_WAV | SF_FORMAT_PCM_16},
+                 {"wav-24", SF_FORMAT_WAV | SF_FORMAT_PCM_24},    {"wav-32", SF_FORMAT_WAV | SF_FORMAT_PCM_32},
+                 {"wav-float", SF_FORMAT_WAV | SF_FORMAT_FLOAT},  {"wav-double", SF_FORMAT_WAV | SF_FORMAT_DOUBLE},
+                 {"flac-16", SF_FORMAT_FLAC | SF_FORMAT_PCM_16},  {"flac-24", SF_FORMAT_FLAC | SF_FORMAT_PCM_24},
+                 {"aiff-16", SF_FORMAT_AIFF | SF_FORMAT_PCM_16},  {"ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS},
+                 {"wavex-16", SF_FORMAT_WAVEX | SF_FORMAT_PCM_16}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, name) == 0)
             return known[i].format;

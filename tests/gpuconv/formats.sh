@@ -218,6 +218,79 @@ runs -b cpu --force tagged.wav ir.wav out.flac
 "$TOOLS/look_audio" tags out.flac >got.tags
 grep -q '^title A title$' got.tags || fail "a FLAC loses the title: $(cat got.tags)"
 
+# The speakers of a WAV's mask stay where each output is the input's channel of that number, in a file, a pipe and a batch;
+# a line says where they cannot. No speakers are invented.
+mask() { # mask FILE: the mask in the header of a WAV or RF64; nothing: it has none
+    case $(head -c 4 "$1") in RF64) at=76 ;; *) at=40 ;; esac
+    dd if="$1" bs=1 skip=$((at - 20)) count=2 2>/dev/null | od -An -tx1 | grep -q 'fe ff' &&
+        od -An -tx1 -j $at -N 4 "$1" | tr -d ' '
+}
+keeps() { # keeps FILE MASK: the file has this mask
+    [ "$(mask "$1")" = "$2" ] || fail "$1 has the mask '$(mask "$1")', not '$2'"
+}
+speakers() { # speakers FILE CHANNELS BYTES: makes a file with this mask, in octal bytes
+    make_audio noise "$1" wavex-16 "$2" 44100 2000 0.1
+    # shellcheck disable=SC2059 # the bytes are the format
+    printf "$3" | dd of="$1" bs=1 seek=40 conv=notrunc 2>/dev/null
+}
+while read -r channels bytes hex; do
+    speakers masked.wav "$channels" "$bytes"
+    keeps masked.wav "$hex"
+    runs -b cpu masked.wav ir.wav out.wav
+    keeps out.wav "$hex"
+    [ -s "$work/log/err" ] && fail "$hex stays, yet: $(cat "$work/log/err")"
+    runs -b cpu masked.wav ir.wav out.rf64 --encoding float
+    keeps out.rf64 "$hex"
+    runs -b cpu out.rf64 ir.wav out.wav
+    keeps out.wav "$hex"
+    cat masked.wav | "$GPUCONV" -b cpu - ir.wav - >out.wav || fail "mask $hex in a pipe"
+    keeps out.wav "$hex"
+    "$GPUCONV" -b cpu masked.wav ir.wav - | cat >out.wav || fail "mask $hex in a pipe"
+    keeps out.wav "$hex"
+    "$GPUCONV" -b cpu masked.wav ir.wav - --format rf64 | cat >out.rf64 || fail "mask $hex in a pipe"
+    keeps out.rf64 "$hex"
+done <<'END'
+6 \017\006\000\000 0f060000
+6 \077\000\000\000 3f000000
+8 \077\006\000\000 3f060000
+8 \377\000\000\000 ff000000
+4 \063\000\000\000 33000000
+4 \003\006\000\000 03060000
+3 \003\001\000\000 03010000
+4 \007\000\000\000 07000000
+6 \003\006\000\000 03060000
+2 \000\006\000\000 00060000
+8 \017\126\000\000 0f560000
+END
+printf 'input,response,output\nmasked.wav,ir.wav,out.wav\n' >masked.csv
+runs batch masked.csv --out masked -q
+keeps masked/out.wav 0f560000
+speakers masked.wav 6 '\077\000\000\000'
+for name in caf aiff; do
+    runs -b cpu masked.wav ir.wav "out.$name"
+    runs -b cpu "out.$name" ir.wav out.wav
+    keeps out.wav 3f000000
+done
+speakers masked.wav 6 '\017\006\000\000'
+for name in caf aiff flac w64; do
+    runs -b cpu masked.wav ir.wav "out.$name"
+    one_line " has no place for speakers"
+done
+seq 6 | sed 's/.*/& & dirac/; 1s/1 1/1 2/; 2s/2 2/2 1/' >swap.txt
+seq 6 | sed 's/.*/& 1 dirac/' >sum.txt
+for matrix in swap sum; do
+    runs -b cpu masked.wav $matrix.txt out.wav
+    grep -q "the speakers of the input are left out" "$work/log/err" || fail "$matrix: no line"
+    keeps out.wav ''
+done
+for channels in 4 6 8; do
+    make_audio noise plain.wav wav-16 $channels 44100 2000 0.1
+    runs -b cpu plain.wav ir.wav out.rf64
+    keeps out.rf64 00000000
+    runs -b cpu plain.wav ir.wav out.wav
+    keeps out.wav ''
+done
+
 # A plot.
 if command -v gnuplot >"$work/log/which"; then
     for kind in png svg; do

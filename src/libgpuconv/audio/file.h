@@ -13,10 +13,12 @@ typedef struct gc_reader gc_reader;
 
 typedef struct gc_audio_info {
     int channels, rate;
-    int64_t frames;   /* -1: unknown until the end of the stream */
-    int file_format;  /* libsndfile's code, for gc_writer_new */
-    gc_pcm pcm;       /* the sample type of gc_reader_read */
-    const char *name; /* container and encoding, such as "WAV, signed 16 bit PCM"; valid as long as the reader */
+    int64_t frames;    /* -1: unknown until the end of the stream */
+    int file_format;   /* libsndfile's code, for gc_writer_new */
+    gc_pcm pcm;        /* the sample type of gc_reader_read */
+    uint32_t speakers; /* of the channels, as bits of the mask of a WAV; 0: unknown, the usual ones of mono and stereo,
+                          or in another order than that of the bits */
+    const char *name;  /* container and encoding, such as "WAV, signed 16 bit PCM"; valid as long as the reader */
 } gc_audio_info;
 
 /* Returns the description of 32-bit float samples that were not read from a file, for gc_writer_new. */
@@ -101,16 +103,17 @@ typedef struct gc_output_options {
 /* Opens a new file that takes the name `path` on commit (core/output_file.h). Without options the container follows the
  * extension; the encoding is that of `like` if the container supports it, else the nearest lossless one, else the
  * container's own. A WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64 if RF64 supports the encoding.
- * "-" is standard output, by default a WAV. A named pipe is written in place; this blocks until it has a reader.
+ * A WAV or RF64 gets the mask like->speakers; 0: the usual one of mono and stereo, none of more channels. "-" is
+ * standard output, by default a WAV. A named pipe is written in place; this blocks until it has a reader.
  * @return FILE, FORMAT (unknown extension, unsupported channels or rate), ARGUMENT (unknown names, compression of
  * another format), MEMORY, CANCELLED */
 gpuconv_status gc_writer_new(const char *path, const gc_output_options *options, const gc_audio_info *like,
                              int channels, int64_t frames, gc_writer **writer, gpuconv_error *error);
 
 /* Copies the metadata that the output format supports: strings (title, artist, comment, ...), cue points with their
- * names, loops, and the broadcast, cart and iXML chunks; gc_writer_note then names what is left out. Call before the
- * first sample is written. @return MEMORY */
-gpuconv_status gc_metadata_copy(const gc_reader *from, gc_writer *to, gpuconv_error *error);
+ * names, loops, the broadcast, cart and iXML chunks, and, if the output has the `same_channels`, their speakers;
+ * gc_writer_note then names what is left out. Call before the first sample is written. @return MEMORY */
+gpuconv_status gc_metadata_copy(const gc_reader *from, gc_writer *to, bool same_channels, gpuconv_error *error);
 
 /* Writes the sample type that gc_writer_new would choose for these arguments to *pcm, without opening a file.
  * @return FORMAT */
@@ -164,8 +167,11 @@ gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char 
  * @return FILE, FORMAT (for example a container without floats), MEMORY */
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error);
 
-/* Adds to the writer's note that the container has no place for the metadata that `what` names. */
-void gc_writer_note_dropped(gc_writer *writer, const char *what);
+/* Adds a text to the writer's note. */
+void gc_writer_add_note(gc_writer *writer, const char *text);
+
+/* Returns the mask of speakers that the file gets; 0: none. */
+uint32_t gc_writer_speakers(const gc_writer *writer);
 
 /* Return libsndfile's object (SNDFILE *), for use inside the audio folder. */
 void *gc_reader_sndfile(const gc_reader *reader);

@@ -220,6 +220,50 @@ bool gc_format_exceeds_float(int format) {
     return sample == SF_FORMAT_PCM_32 || sample == SF_FORMAT_ALAC_32 || sample == SF_FORMAT_DOUBLE;
 }
 
+bool gc_format_has_mask(int format) {
+    const int container = format & SF_FORMAT_TYPEMASK;
+    return container == SF_FORMAT_WAVEX || container == SF_FORMAT_RF64;
+}
+
+/* The speakers of a mask, from bit 0 on. */
+static const int speakers[] = {SF_CHANNEL_MAP_LEFT,
+                               SF_CHANNEL_MAP_RIGHT,
+                               SF_CHANNEL_MAP_CENTER,
+                               SF_CHANNEL_MAP_LFE,
+                               SF_CHANNEL_MAP_REAR_LEFT,
+                               SF_CHANNEL_MAP_REAR_RIGHT,
+                               SF_CHANNEL_MAP_FRONT_LEFT_OF_CENTER,
+                               SF_CHANNEL_MAP_FRONT_RIGHT_OF_CENTER,
+                               SF_CHANNEL_MAP_REAR_CENTER,
+                               SF_CHANNEL_MAP_SIDE_LEFT,
+                               SF_CHANNEL_MAP_SIDE_RIGHT,
+                               SF_CHANNEL_MAP_TOP_CENTER,
+                               SF_CHANNEL_MAP_TOP_FRONT_LEFT,
+                               SF_CHANNEL_MAP_TOP_FRONT_CENTER,
+                               SF_CHANNEL_MAP_TOP_FRONT_RIGHT,
+                               SF_CHANNEL_MAP_TOP_REAR_LEFT,
+                               SF_CHANNEL_MAP_TOP_REAR_CENTER,
+                               SF_CHANNEL_MAP_TOP_REAR_RIGHT};
+enum { SPEAKERS = sizeof speakers / sizeof *speakers };
+
+bool gc_format_read_speakers(SNDFILE *file, int channels, int *map, uint32_t *mask) {
+    const int bytes = channels * (int)sizeof *map;
+    int known = 0, bit = 0;
+    *mask = 0;
+    if (sf_command(file, SFC_GET_CHANNEL_MAP_INFO, map, bytes) != SF_TRUE)
+        return false;
+    for (int c = 0; c < channels; c++)
+        known += map[c] != SF_CHANNEL_MAP_INVALID;
+    for (int c = 0; c < known; c++) { /* channels without a speaker follow those that have one */
+        while (bit < SPEAKERS && speakers[bit] != map[c])
+            bit++;
+        *mask = bit < SPEAKERS && (c == 0 || *mask) ? *mask | UINT32_C(1) << bit++ : 0;
+    }
+    const bool usual = channels == 1 ? map[0] == SF_CHANNEL_MAP_MONO || *mask == 4 : channels == 2 && *mask == 3;
+    *mask = usual ? 0 : *mask;
+    return known > 0 && !usual;
+}
+
 double gc_format_frame_bytes(int format, int channels) {
     switch (format & SF_FORMAT_SUBMASK) {
     case SF_FORMAT_PCM_S8:

@@ -57,6 +57,13 @@ bool gc_format_seeks(int format);
 /* Returns whether an encoding keeps more bits of a sample than a 32-bit float. */
 bool gc_format_exceeds_float(int format);
 
+/* Returns whether a file of this format has a mask of speakers in its header. */
+bool gc_format_has_mask(int format);
+
+/* Reads the speakers of a file's channels, as libsndfile's codes, into map[GC_MAX_CHANNELS]. Returns false if none is
+ * known, or they are the usual ones of mono and stereo. *mask gets them as bits; 0: their order is another one. */
+bool gc_format_read_speakers(SNDFILE *file, int channels, int *map, uint32_t *mask);
+
 /* Returns a lower bound of the bytes per frame; 0 if none is known. */
 double gc_format_frame_bytes(int format, int channels);
 

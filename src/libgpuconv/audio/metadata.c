@@ -12,12 +12,13 @@
 enum { CUES_MAX = 65536, CHUNK_MAX = 65536, EXTRA_BYTES = 15872 /* texts at the end of a broadcast or cart chunk */ };
 
 /* Kinds of metadata. SF_STR_SOFTWARE is left out: libsndfile appends its own name on every copy. */
-enum { CUES, LOOPS, BROADCAST, CART, STRUCTURES, CUE_NAMES = STRUCTURES, IXML, STRINGS, KINDS = STRINGS + 9 };
+enum { CUES, LOOPS, BROADCAST, CART, STRUCTURES, CUE_NAMES = STRUCTURES, IXML, SPEAKERS, STRINGS, KINDS = STRINGS + 9 };
 
 static const char *const names[KINDS] = {
-    "cue points", "loops", "broadcast chunk", "cart chunk",   "names of cue points",
-    "iXML chunk", "title", "copyright",       "artist",       "comment",
-    "date",       "album", "license",         "track number", "genre"};
+    "cue points", "loops",    "broadcast chunk", "cart chunk", "names of cue points",
+    "iXML chunk", "speakers", "title",           "copyright",  "artist",
+    "comment",    "date",     "album",           "license",    "track number",
+    "genre"};
 
 static const int strings[KINDS - STRINGS] = {SF_STR_TITLE,   SF_STR_COPYRIGHT,   SF_STR_ARTIST,
                                              SF_STR_COMMENT, SF_STR_DATE,        SF_STR_ALBUM,
@@ -42,6 +43,7 @@ static const struct {
 typedef struct metadata {
     SNDFILE *from;
     bool had[KINDS], kept[KINDS];
+    int channels, map[GC_MAX_CHANNELS]; /* the speakers of `from` */
     bool no_memory;
 } metadata;
 
@@ -158,6 +160,8 @@ static void copy(void *context, SNDFILE *to) {
     const bool rf64 = container == SF_FORMAT_RF64;
     const bool riff = rf64 || container == SF_FORMAT_WAV || container == SF_FORMAT_WAVEX;
     bool written[KINDS] = {false};
+    if (m->had[SPEAKERS])
+        (void)sf_command(to, SFC_SET_CHANNEL_MAP_INFO, m->map, m->channels * (int)sizeof *m->map);
     for (int k = STRINGS; k < KINDS; k++)
         if (m->had[k])
             (void)sf_set_string(to, strings[k - STRINGS], sf_get_string(m->from, strings[k - STRINGS]));
@@ -181,22 +185,30 @@ static void copy(void *context, SNDFILE *to) {
 
 static void look(void *context, SNDFILE *file) {
     metadata *m = context;
+    int map[GC_MAX_CHANNELS];
+    uint32_t mask;
     find(m, file, m->kept);
+    m->kept[SPEAKERS] = m->had[SPEAKERS] && gc_format_read_speakers(file, m->channels, map, &mask) &&
+                        memcmp(map, m->map, (size_t)m->channels * sizeof *map) == 0;
 }
 
-gpuconv_status gc_metadata_copy(const gc_reader *reader, gc_writer *writer, gpuconv_error *error) {
-    metadata m = {.from = gc_reader_sndfile(reader)};
+gpuconv_status gc_metadata_copy(const gc_reader *reader, gc_writer *writer, bool same_channels, gpuconv_error *error) {
+    metadata m = {.from = gc_reader_sndfile(reader), .channels = gc_reader_info(reader)->channels};
     SNDFILE *to = gc_writer_sndfile(writer);
     SF_INFO info = {0};
-    char dropped[160] = "";
-    bool any = false;
+    char container[48], dropped[160] = "";
+    uint32_t mask;
     find(&m, m.from, m.had);
+    const bool speakers = gc_format_read_speakers(m.from, m.channels, m.map, &mask);
+    m.had[SPEAKERS] = speakers && same_channels;
+    bool any = false;
     for (int k = 0; k < KINDS; k++)
         any = any || m.had[k];
     if (any && !m.no_memory) {
         copy(&m, to);
         (void)sf_command(to, SFC_GET_CURRENT_SF_INFO, &info, sizeof info);
         (void)gc_format_try(&info, copy, look, &m);
+        m.kept[SPEAKERS] = m.kept[SPEAKERS] || (mask && gc_writer_speakers(writer) == mask);
         m.kept[CUE_NAMES] = m.kept[CUE_NAMES] || !m.kept[CUES]; /* the cue points are named then */
     }
     for (int k = 0; k < KINDS; k++) {
@@ -204,7 +216,13 @@ gpuconv_status gc_metadata_copy(const gc_reader *reader, gc_writer *writer, gpuc
         if (m.had[k] && !m.kept[k])
             (void)snprintf(dropped + used, sizeof dropped - used, "%s%s", used ? ", " : "", names[k]);
     }
-    if (*dropped)
-        gc_writer_note_dropped(writer, dropped);
+    if (*dropped) {
+        char text[256];
+        gc_format_container_name(info.format, container, sizeof container);
+        (void)snprintf(text, sizeof text, "%s has no place for %s", container, dropped);
+        gc_writer_add_note(writer, text);
+    }
+    if (speakers && !same_channels)
+        gc_writer_add_note(writer, "the speakers of the input are left out: the output has other channels");
     return m.no_memory ? gc_fail_memory(error, "the metadata of the file") : GPUCONV_OK;
 }

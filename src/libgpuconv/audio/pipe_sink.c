@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-void gc_sink_begin(gc_sink *s, gc_pipe_out out, int format, int channels, int64_t frames) {
-    *s = (gc_sink){.out = out, .format = format, .channels = channels, .frames = frames};
+void gc_sink_begin(gc_sink *s, gc_pipe_out out, int format, int channels, int64_t frames, uint32_t speakers) {
+    *s = (gc_sink){.out = out, .format = format, .channels = channels, .frames = frames, .speakers = speakers};
 }
 
 static void put_little(unsigned char *to, uint64_t value, int bytes) {
@@ -37,11 +37,21 @@ void gc_sink_clear_peak_time(unsigned char *header, int64_t count) {
         memset(header + size + 8, 0, 4);
 }
 
-/* Writes the lengths into the header of a WAV, RF64 or AU; an unknown length is written as all ones. */
+int64_t gc_sink_speakers_offset(const unsigned char *header, int64_t count) {
+    const bool wav = count >= 12 && memcmp(header + 8, "WAVE", 4) == 0;
+    const int64_t size = wav ? chunk_size_offset(header, count, "fmt ") : 0, tag = size + 4;
+    return size && tag + 40 <= count && header[tag] == 0xfe && header[tag + 1] == 0xff ? tag + 20 : 0;
+}
+
+/* Writes the lengths and the mask of speakers into the header of a WAV, RF64 or AU; an unknown length is written as all
+ * ones. */
 static void complete_header(const gc_sink *s, unsigned char *header, int64_t count) {
     static const int sizes[] = {0, 1, 2, 3, 4, 1, 4, 8}; /* bytes per sample, indexed by libsndfile's encoding */
     int code = s->format & SF_FORMAT_SUBMASK, sample = code < 8 ? sizes[code] : code <= SF_FORMAT_ALAW ? 1 : 0;
+    const int64_t mask = gc_sink_speakers_offset(header, count);
     gc_sink_clear_peak_time(header, count);
+    if (mask)
+        put_little(header + mask, s->speakers, 4);
     bool known = s->frames >= 0 && sample;
     uint64_t bytes = known ? (uint64_t)s->frames * (uint64_t)s->channels * (uint64_t)sample : UINT32_MAX;
     uint64_t all = known ? bytes + (bytes & 1) + (uint64_t)count - 8 : UINT32_MAX;

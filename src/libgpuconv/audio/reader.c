@@ -107,6 +107,8 @@ static gpuconv_status set_info(gc_reader *r, const SF_INFO *info, gpuconv_error 
                               .file_format = info->format,
                               .pcm = gc_format_pcm(info->format),
                               .name = r->name};
+    int map[GC_MAX_CHANNELS];
+    (void)gc_format_read_speakers(r->file, info->channels, map, &r->info.speakers);
     return GPUCONV_OK;
 }
 

@@ -33,6 +33,8 @@ struct gc_writer {
     int channels;
     bool plain;
     int64_t written, nonfinite_count, first_nonfinite; /* frames; samples; frame */
+    uint32_t speakers;                                 /* mask of a WAV or RF64 */
+    int64_t speakers_at;                               /* its offset in bytes; 0: the header has none */
     int64_t max_bytes;                                 /* file size that the header can state; 0: no limit */
     char name[96], note[256];
 };
@@ -74,6 +76,8 @@ static sf_count_t io_write(const void *bytes, sf_count_t count, void *writer) {
     gc_writer *w = writer;
     sf_count_t done = 0;
     const sf_count_t at = io_tell(w);
+    if (at == 0)
+        w->speakers_at = gc_sink_speakers_offset(bytes, count);
     if (w->max_bytes > 0 && at > w->max_bytes - count)
         w->err = w->err ? w->err : EFBIG;
     if (w->err)
@@ -129,7 +133,7 @@ static SNDFILE *open_for_writing(gc_writer *w, SF_INFO *info, int64_t frames, co
     gc_pipe_out out = w->is_stdout ? gc_pipe_out_begin(w->fd, false, cancel)
                                    : (gc_pipe_out){.fd = w->fd, .hide_signal = true, .cancel = cancel};
     w->fd = out.fd;
-    gc_sink_begin(&w->pipe, out, info->format, info->channels, frames);
+    gc_sink_begin(&w->pipe, out, info->format, info->channels, frames, w->speakers);
     return open_sndfile(gc_sink_callbacks(), info, &w->pipe, w);
 }
 
@@ -209,7 +213,12 @@ static gpuconv_status choose_format(const char *path, const gc_output_options *o
                        only == SF_FORMAT_OPUS ? "; Opus has 8000, 12000, 16000, 24000 and 48000 Hz" : "");
     if (options && options->compression && (*format & SF_FORMAT_TYPEMASK) != SF_FORMAT_FLAC)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: levels of compression are FLAC's; use --format flac", path);
-    return choose_rf64(path, channels, like->rate, frames, format, error);
+    const gpuconv_status status = choose_rf64(path, channels, like->rate, frames, format, error);
+    const int masked = (*format & ~SF_FORMAT_TYPEMASK) | SF_FORMAT_WAVEX;
+    if (!status && like->speakers && (*format & SF_FORMAT_TYPEMASK) == SF_FORMAT_WAV &&
+        gc_format_works(masked, channels, like->rate))
+        *format = masked;
+    return status;
 }
 
 /* Notes for the user that a compressed encoding of the input was replaced by another, unless the user `chose` it, or
@@ -259,6 +268,8 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_options *options,
     w->pcm = gc_format_pcm(format);
     w->plain = gc_format_is_plain(format);
     w->max_bytes = gc_format_max_bytes(format);
+    if (gc_format_has_mask(format))
+        w->speakers = like->speakers ? like->speakers : channels == 1 ? 4 : channels == 2 ? 3 : 0;
     gc_format_name(format, w->name, sizeof w->name);
     status = open_output(w, options, error);
     if (status) {
@@ -308,14 +319,13 @@ int gc_writer_channels(const gc_writer *w) {
     return w->channels;
 }
 
-void gc_writer_note_dropped(gc_writer *w, const char *what) {
-    char container[48];
+void gc_writer_add_note(gc_writer *w, const char *text) {
     const size_t used = strlen(w->note);
-    SF_INFO info = {0};
-    (void)sf_command(w->file, SFC_GET_CURRENT_SF_INFO, &info, sizeof info);
-    gc_format_container_name(info.format, container, sizeof container);
-    (void)snprintf(w->note + used, sizeof w->note - used, "%s%s has no place for %s", used ? "; " : "", container,
-                   what);
+    (void)snprintf(w->note + used, sizeof w->note - used, "%s%s", used ? "; " : "", text);
+}
+
+uint32_t gc_writer_speakers(const gc_writer *w) {
+    return w->speakers;
 }
 
 const char *gc_writer_note(const gc_writer *w) {
@@ -369,6 +379,15 @@ void gc_writer_forgive(gc_writer *w) {
         w->err = 0;
 }
 
+/* Replaces the mask of speakers in a complete file: libsndfile states speakers of its own choice where it knows none.
+ * @return 0 or an errno value */
+static int put_speakers(const gc_writer *w) {
+    const unsigned char mask[4] = {(unsigned char)w->speakers, (unsigned char)(w->speakers >> 8),
+                                   (unsigned char)(w->speakers >> 16), (unsigned char)(w->speakers >> 24)};
+    const ssize_t put = pwrite(w->fd, mask, sizeof mask, w->speakers_at);
+    return put == sizeof mask ? 0 : put < 0 ? errno : EIO;
+}
+
 /* Clears the time stamp in the PEAK chunk of a complete file. @return 0 or an errno value */
 static int clear_peak_time(int fd) {
     unsigned char head[4096];
@@ -398,6 +417,8 @@ gpuconv_status gc_writer_commit_checked(gc_writer *w,
         (void)gc_sink_end(&w->pipe); /* its error is in write_error(w) */
     else if (!sf_err && !close_err && !w->err && w->pcm.container == GC_F32 && w->output)
         w->err = clear_peak_time(w->fd);
+    if (!sf_err && !close_err && !w->err && w->speakers_at > 0)
+        w->err = put_speakers(w);
     if (sf_err || close_err || write_error(w))
         return fail_writing(error, w, write_error(w) ? "" : sf_error_number(sf_err ? sf_err : close_err));
     gpuconv_status check_status = check ? check(context, w->fd, error) : GPUCONV_OK;

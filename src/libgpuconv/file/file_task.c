@@ -9,6 +9,7 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/engine/plan.h"
+#include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
 
 #include <math.h>
@@ -138,7 +139,7 @@ static gpuconv_status set_up(gc_file_task *t, const gpuconv_config *config, gpuc
     t->gpu_start = fmax(gpu.seconds, gc_now() - ready);
     int64_t frames = in->frames < 0 || transfer->floor > 0 ? -1 : in->frames + transfer->after - transfer->skip;
     if (!status)
-        status = gc_transfer_open(transfer, job, gpuconv_ir_outputs(t->ir), frames, error);
+        status = gc_transfer_open(transfer, job, gpuconv_ir_outputs(t->ir), gc_ir_keeps_channels(t->ir), frames, error);
     if (!status)
         status = gc_engine_new(t->plan, in->pcm, transfer->convert ? floats : gc_writer_pcm(transfer->writer),
                                &transfer->engine, error);

@@ -120,7 +120,7 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
         return status;
     const double tail = (double)gpuconv_motion_tail(m->motion);
     m->transfer.after = (int64_t)fmin(tail, job->tail * in->rate);
-    status = gc_transfer_open(&m->transfer, job, m->set->receivers,
+    status = gc_transfer_open(&m->transfer, job, m->set->receivers, false,
                               in->frames < 0 ? -1 : in->frames + m->transfer.after, error);
     if (status)
         return status;

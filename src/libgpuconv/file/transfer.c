@@ -234,15 +234,16 @@ static gpuconv_status run(transfer *p, gpuconv_error *error) {
     return !status && is_cancelled(p) ? fail_cancelled(p, error) : status;
 }
 
-gpuconv_status gc_transfer_open(gc_transfer *t, const gpuconv_job *job, int channels, int64_t frames,
-                                gpuconv_error *error) {
+gpuconv_status gc_transfer_open(gc_transfer *t, const gpuconv_job *job, int channels, bool same_channels,
+                                int64_t frames, gpuconv_error *error) {
+    gc_audio_info like = *gc_reader_info(t->reader);
+    like.speakers = same_channels ? like.speakers : 0;
     const gc_output_options wish = {
         .format = job->format, .encoding = job->encoding, .compression = job->compression, .cancel = gc_cancel_flag()};
     if (job->compression < 0 || job->compression > 9)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "levels of compression are 0 to 8, not %d", job->compression - 1);
-    const gpuconv_status status =
-        gc_writer_new(job->output, &wish, gc_reader_info(t->reader), channels, frames, &t->writer, error);
-    return status ? status : gc_metadata_copy(t->reader, t->writer, error);
+    const gpuconv_status status = gc_writer_new(job->output, &wish, &like, channels, frames, &t->writer, error);
+    return status ? status : gc_metadata_copy(t->reader, t->writer, same_channels, error);
 }
 
 gpuconv_status gc_transfer_run(gc_transfer *t, gpuconv_error *error) {

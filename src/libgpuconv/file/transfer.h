@@ -37,9 +37,9 @@ typedef struct gc_transfer {
 } gc_transfer;
 
 /* Creates the output of a job as transfer->writer, with the metadata of transfer->reader. frames: negative: unknown.
- * Returns the errors of gc_writer_new. */
-gpuconv_status gc_transfer_open(gc_transfer *transfer, const gpuconv_job *job, int channels, int64_t frames,
-                                gpuconv_error *error);
+ * same_channels: each output is one of the input's channels, in their order. Returns the errors of gc_writer_new. */
+gpuconv_status gc_transfer_open(gc_transfer *transfer, const gpuconv_job *job, int channels, bool same_channels,
+                                int64_t frames, gpuconv_error *error);
 
 /* Runs the transfer. The caller commits the writer. Fails with FILE, FORMAT (no frame to write, or an input longer than
  * its header says), DEVICE, MEMORY or CANCELLED. */

@@ -40,6 +40,14 @@ static inline bool gc_ir_one_route_each(const gpuconv_ir *ir) {
     return one_each;
 }
 
+/* Returns whether every output has one route, from the input of the same number. */
+static inline bool gc_ir_keeps_channels(const gpuconv_ir *ir) {
+    bool same = ir->inputs == ir->outputs && gc_ir_one_route_each(ir);
+    for (int r = 0; r < ir->routes && same; r++)
+        same = ir->route[r].input == r;
+    return same;
+}
+
 /* Makes a response of the given shape with zeroed taps and routes, which the caller fills. Returns NULL without memory.
  */
 gpuconv_ir *gc_ir_blank(int inputs, int outputs, int planes, int routes, int64_t frames, double rate);

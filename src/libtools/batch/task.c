@@ -202,9 +202,11 @@ gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuc
 gpuconv_status gc_task_open_output(const gc_worker *w, gc_task *t, const char *path, int channels, int64_t frames,
                                    gc_writer **writer, gpuconv_error *error) {
     const gc_output_options wish = gc_task_options(w, t);
+    gc_audio_info like = t->part[0].info;
+    like.speakers = gc_ir_keeps_channels(t->part[0].response->ir) ? like.speakers : 0;
     gpuconv_status status = gc_create_parent_folders(path, error);
     if (!status)
-        status = gc_writer_new(path, &wish, &t->part[0].info, channels, frames, writer, error);
+        status = gc_writer_new(path, &wish, &like, channels, frames, writer, error);
     if (!status)
         (void)snprintf(t->note, sizeof t->note, "%s", gc_writer_note(*writer));
     return status;
