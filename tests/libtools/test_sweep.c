@@ -2,9 +2,11 @@
  * The computed distortion, response and levels follow from their construction. */
 #include "check.h"
 #include "files.h"
+#include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/object.h"
 #include "libtools/room/sine_sweep.h"
+#include "oracle.h"
 
 #include <math.h>
 
@@ -249,10 +251,63 @@ static void levels_are_those_of_the_calibrator(void **state) {
     gpuconv_ir_free(recording);
 }
 
+/* Records a sweep in a room of some reflections, with a recorder whose clock drifts and which loses frames.
+ * @param lost frames that are missing from frame `place` on; negative: inserted as silence */
+static gpuconv_ir *record_late(double seconds, double drift, int64_t lost, int64_t place) {
+    const gc_sweep s = {.seconds = seconds, .from = 20, .to = 20000};
+    const int64_t n = (int64_t)((seconds + 1) * RATE);
+    const double grow = log(s.to / s.from);
+    float *dry = calloc((size_t)n, 2 * sizeof *dry), *y = dry + n;
+    CHECK(dry, "no memory");
+    for (int64_t i = 0; i < n; i++) {
+        const double t = ((double)i / RATE - 0.01) / (1 + 1e-6 * drift);
+        if (t >= 0 && t < seconds)
+            dry[i] = (float)(0.3 * sin(2 * pi * s.from * seconds / grow * expm1(t / seconds * grow)));
+    }
+    oracle_random random = {.state = 7};
+    for (int k = 0; k < 60; k++) {
+        const int64_t delay = k ? 100 + 400 * k + (int64_t)(150 * (double)oracle_uniform(&random)) : 0;
+        const double gain = k ? 0.6 * (double)oracle_uniform(&random) * exp(-0.05 * k) : 1;
+        for (int64_t i = gc_max(0, delay); i < n; i++) {
+            const int64_t from = i - delay + (i >= place ? lost : 0);
+            if (from >= 0 && from < n && (lost >= 0 || i < place || i >= place - lost))
+                y[i] += (float)gain * dry[from];
+        }
+    }
+    gpuconv_ir *ir = make_ir(y, n);
+    free(dry);
+    return ir;
+}
+
+static void drift_and_lost_frames_are_found(void **state) {
+    (void)state;
+    static const struct {
+        double seconds, drift;
+        int64_t lost;
+        double place;
+    } all[] = {{4, 0, 0, 0}, {4, 100, 0, 0}, {4, -300, 0, 0}, {4, 0, 64, 3.2}, {4, 0, 441, 2.8}, {4, 0, -128, 3.4}};
+    for (int k = 0; k < COUNT(all); k++) {
+        gpuconv_ir *sweep = make_sweep(all[k].seconds, 20, 20000);
+        gpuconv_ir *recording = record_late(all[k].seconds, all[k].drift, all[k].lost, (int64_t)(all[k].place * RATE));
+        gc_sweep_channel found;
+        free(solve(recording, sweep, NULL, NULL, &found));
+        const gc_sweep_timing *t = &found.timing;
+        CHECK(fabs(t->drift - all[k].drift) <= 0.1 * fabs(all[k].drift), "%g ppm instead of %g", t->drift,
+              all[k].drift);
+        CHECK(llabs((long long)(t->lost - all[k].lost)) <= (all[k].lost ? 2 : 0), "%lld frames lost instead of %lld",
+              (long long)t->lost, (long long)all[k].lost);
+        CHECK(!t->lost || fabs(t->place - all[k].place) < 0.1, "frames lost at %g s instead of %g", t->place,
+              all[k].place);
+        gpuconv_ir_free(sweep);
+        gpuconv_ir_free(recording);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distortion_is_that_of_the_polynomial),
         cmocka_unit_test(growth_is_measured_and_other_signals_are_refused),
+        cmocka_unit_test(drift_and_lost_frames_are_found),
         cmocka_unit_test(the_microphone_is_removed),
         cmocka_unit_test(calibration_files_are_read_or_refused),
         cmocka_unit_test(levels_are_those_of_the_calibrator),

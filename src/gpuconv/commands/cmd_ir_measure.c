@@ -43,6 +43,20 @@ static void warn_of(const char *name, const char *what, int number, const gc_swe
                              what, number, c->inr);
 }
 
+/* Warns of drift and lost frames. */
+static void warn_of_timing(const char *name, const gc_sweep_timing *t) {
+    if (t->drift != 0)
+        (void)gc_print_error(GC_EXIT_DONE,
+                             "%s: the recorder's clock runs about %.0f ppm %s than the player's, which blurs the "
+                             "direct sound; play and record with one device, or synchronise both",
+                             name, fabs(t->drift), t->drift > 0 ? "faster" : "slower");
+    if (t->lost)
+        (void)gc_print_error(GC_EXIT_DONE,
+                             "%s: about %lld frames were %s near %.1f s, unless the response is that of a plate or a "
+                             "spring; measure again, with larger blocks",
+                             name, llabs((long long)t->lost), t->lost > 0 ? "lost" : "inserted", t->place);
+}
+
 /* Prints the levels of a channel in dB SPL, if the microphone's sensitivity is known. */
 static void print_spl(const char *name, const char *what, int number, const gc_sweep_channel *c) {
     char noise[60] = "";
@@ -102,6 +116,7 @@ static void print_sweeps(const char *response, const gc_measurement *m) {
     for (int i = 0; i < m->inputs; i++) {
         if (i + 1 != measure.config.loopback || m->channel[i].clipped)
             warn_of(response, "input", i + 1, &m->channel[i]);
+        warn_of_timing(response, &m->channel[i].timing);
         print_spl(response, "input", i + 1, &m->channel[i]);
     }
     if (m->left_out)
@@ -237,6 +252,7 @@ static int run_recording(const char *const *path) {
     } else {
         for (int c = 0; c < found.channels && !measure.quiet; c++) {
             warn_of(path[0], "channel", c + 1, &found.channel[c]);
+            warn_of_timing(path[0], &found.channel[c].timing);
             print_spl(path[0], "channel", c + 1, &found.channel[c]);
         }
         if (!measure.quiet)

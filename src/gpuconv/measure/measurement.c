@@ -318,6 +318,7 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
     for (int i = 0; i < c->inputs; i++)
         if (i + 1 != c->loopback) {
             found[count] = &result->channel[i];
+            kept[count] = result->channel[i];
             plane[count++] = mean + i * s->period;
         }
     float *memory = gc_calloc(frames * count, sizeof *memory);
@@ -339,6 +340,7 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
         found[i]->inr = kept[i].inr;
         found[i]->decays = kept[i].decays;
         found[i]->sensitivity = kept[i].sensitivity;
+        found[i]->timing = kept[i].timing;
     }
     if (!status)
         status = gpuconv_ir_new((const float *const *)out, count, frames, c->sweep.rate, &made, error);

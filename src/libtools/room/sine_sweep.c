@@ -256,13 +256,20 @@ gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sw
                                float *const *out, gc_sweep_channel *found, gpuconv_error *error) {
     divider d = {0};
     gc_sweep_growth growth;
-    if (v->distortion && !gc_sweep_measure_growth(sweep, &growth))
+    bool times = gc_sweep_measure_growth(sweep, &growth);
+    if (v->distortion && !times)
         return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
                        "distortion needs an exponential sweep that rises by more than two octaves");
     bool good = open_divider(&d, sweep, recording->frames);
     for (int c = 0; c < recording->planes && good; c++) {
         good = load_channel(&d, gc_ir_plane(recording, c), recording->frames) &&
                solve_channel(&d, v, sweep, &v->microphone[c], out[c], &found[c]);
+        found[c].timing = (gc_sweep_timing){0};
+        if (good && times && found[c].held) { /* all channels have one clock */
+            good = gc_sweep_time(d.re, d.points, sweep->rate, &growth, &found[c].timing);
+            found[c].timing.place += (double)found[c].lag / sweep->rate;
+            times = false;
+        }
         if (good && v->distortion)
             good =
                 gc_distortion_measure(d.re, d.points, sweep->rate, v->start + gc_channel_find_onset(out[c], v->frames),

@@ -6,6 +6,7 @@
 #include "distortion.h"
 #include "gpuconv.h"
 #include "microphone.h"
+#include "sweep_timing.h"
 
 #include <stdbool.h>
 
@@ -37,7 +38,8 @@ typedef struct gc_sweep_channel {
     double peak;  /* dBFS */
     double level; /* RMS while the sweep sounds, dBFS */
     double sensitivity; /* of the microphone: dB SPL of 0 dBFS; NaN: unknown */
-    bool decays;        /* the response is more than the direct sound, such as that of a room */
+    gc_sweep_timing timing;
+    bool decays; /* the response is more than the direct sound, such as that of a room */
 } gc_sweep_channel;
 
 /* Correlates a channel with the sweep and fills crest, lag, held, clipped, peak and level. @return MEMORY, CANCELLED */
@@ -54,7 +56,8 @@ typedef struct gc_sweep_division {
 /* Divides the spectrum of every channel by that of the sweep. Harmonic distortion of the loudspeaker appears before
  * time zero and is removed.
  * @param out one array of `frames` samples a channel
- * @param found of every channel; its inr, decays and sensitivity are filled
+ * @param found of every channel; its inr, decays and sensitivity are filled, and of the first that holds an exponential
+ * sweep timing
  * @return MEMORY, CANCELLED; UNSUPPORTED (the distortion of a sweep that is not exponential) */
 gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_division *division,
                                float *const *out, gc_sweep_channel *found, gpuconv_error *error);
