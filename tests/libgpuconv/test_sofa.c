@@ -50,7 +50,8 @@ static gpuconv_status read_bytes(const uint8_t *bytes, size_t size) {
 /* The values of pattern() in tests/sofa/make_sofa.py. */
 static void every_layout_gives_the_same_values(void **state) {
     (void)state;
-    static const char *const names[] = {SETS "dense.sofa", SETS "latest.sofa", SETS "units.sofa"};
+    static const char *const names[] = {SETS "dense.sofa", SETS "latest.sofa", SETS "units.sofa", SETS "old.sofa",
+                                        SETS "indexes.sofa"};
     for (int i = 0; i < COUNT(names); i++) {
         gpuconv_sofa *s;
         gpuconv_error error = {0};
@@ -113,15 +114,15 @@ static void hostile_files_end(void **state) {
     }
 }
 
-/* Cuts a file at every length, and replaces every byte of it. */
-static void mutate(const char *name) {
+/* Cuts a file at every length, and replaces every byte of it, or every byte number n x step. */
+static void mutate(const char *name, size_t step) {
     static const uint8_t values[] = {0x00, 0xff, 0x7f};
     size_t size;
     int read_whole = 0;
     uint8_t *bytes = content(name, &size);
     for (size_t cut = 0; cut < size; cut += 1 + cut / 64)
         CHECK(read_bytes(bytes, cut) != GPUCONV_OK, "%s is read from %zu bytes", name, cut);
-    for (size_t at = 0; at < size; at++) {
+    for (size_t at = 0; at < size; at += step) {
         const uint8_t own = bytes[at];
         for (int v = 0; v < COUNT(values); v++) {
             bytes[at] = values[v];
@@ -137,8 +138,10 @@ static void no_byte_of_a_file_can_do_harm(void **state) {
     (void)state;
     struct rlimit limit = {60, 60}; /* seconds of the processor: an endless loop ends the test */
     assert_int_equal(setrlimit(RLIMIT_CPU, &limit), 0);
-    mutate(SETS "latest.sofa");
-    mutate(SETS "spectra.sofa");
+    mutate(SETS "latest.sofa", 1);
+    mutate(SETS "spectra.sofa", 1);
+    mutate(SETS "old.sofa", 3);
+    mutate(SETS "indexes.sofa", 7);
 }
 
 static void a_file_of_spectra_gives_the_responses_they_belong_to(void **state) {

@@ -13,6 +13,10 @@ dense.sofa   the values of pattern(), stored in every way of netCDF-4 that the o
 latest.sofa  the same values by h5py in the newest layout of HDF5, without chunks
 units.sofa   the same values in other units and types: radian and millimetre without a Type, a rate in kilohertz and
              delays as integers, the right receiver first, and a chunk without its second filter, deflate
+old.sofa     the same values by h5py in its default layout: symbol tables and object headers of version 1
+indexes.sofa the same values, each data set with another index of chunks of the newest layout: an extensible array with
+             super blocks, a fixed array with pages, a single chunk, an implicit index and a tree of version 2; the
+             right receiver first
 spectra.sofa SimpleFreeFieldHRTF, 48000 Hz: the spectra of the same values with 6 zeros behind them
 brir.sofa    MultiSpeakerBRIR, 48000 Hz: 8 orientations of a head, 45 degrees apart, to the left, and loudspeakers at 30
              and -30 degrees and 2 m; the first tap tells the orientation and the loudspeaker
@@ -167,6 +171,42 @@ def units():
         ir.id.write_direct_chunk((0, 0, 0), bytes(first[4 * i + b] for b in range(4) for i in range(36)), 2)
 
 
+def old():
+    responses, positions, delay = pattern()
+    with h5py.File(os.path.join(HERE, "old.sofa"), "w", libver="earliest") as f:
+        for name, text in attributes("SimpleFreeFieldHRIR", "FIR", "latest").items():
+            f.attrs[name] = text
+        f.create_dataset("Data.IR", data=responses, chunks=(3, 1, 4), shuffle=True, compression="gzip")
+        for name, values in {"SourcePosition": positions, "Data.Delay": delay,
+                             "Data.SamplingRate": np.array([48000.0])}.items():
+            f[name] = values
+        f["SourcePosition"].attrs["Type"] = "spherical"
+        for i in range(8):  # more symbols than fit into a node
+            f[f"Link{i}"] = f["Data.Delay"]
+
+
+def indexes():
+    responses, positions, delay = pattern()
+    gzip = {"shuffle": True, "compression": "gzip"}
+    with h5py.File(os.path.join(HERE, "indexes.sofa"), "w", libver="latest") as f:
+        for name, text in attributes("SimpleFreeFieldHRIR", "FIR", "latest").items():
+            f.attrs[name] = np.bytes_(text)
+        f.create_dataset("Data.IR", data=responses[:, ::-1].astype("f4"), chunks=(1, 1, 3), maxshape=(None, 80, 6),
+                         **gzip)
+        f.create_dataset("SourcePosition", data=positions.astype("f4"), chunks=(1, 1), maxshape=(5, 300))
+        f["SourcePosition"].attrs["Type"] = np.bytes_("spherical")
+        f.create_dataset("ReceiverPosition", data=np.array([[0, -0.09, 0], [0, 0.09, 0]])[:, :, None], chunks=(1, 1, 1),
+                         maxshape=(None, None, 1))
+        f["ReceiverPosition"].attrs["Type"] = np.bytes_("cartesian")
+        f.create_dataset("Data.Delay", data=delay[:, ::-1], chunks=(1, 2), **gzip)
+        early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        early.set_chunk((1,))
+        early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        space = h5py.h5s.create_simple((2,))
+        rate = h5py.h5d.create(f.id, b"Data.SamplingRate", h5py.h5t.IEEE_F64LE, space, early)
+        h5py.Dataset(rate)[:] = 48000
+
+
 def spectra():
     responses, positions, _ = pattern()
     values = np.fft.rfft(responses, 12)
@@ -221,6 +261,8 @@ order2()
 dense()
 latest()
 units()
+old()
+indexes()
 spectra()
 rooms()
 filters()

@@ -1,4 +1,4 @@
-/* Reads HDF5 files as netCDF-4 writes them: data sets of numbers in the root group, and texts that
+/* Reads HDF5 files as netCDF-4 and h5py write them: data sets of numbers in the root group, and texts that
  * describe the file or a data set. Every number of the file that is an address, a size or a count is checked against
  * the file before it is used, and the work and the memory are bounded by the size of the file, so that a file of any
  * content is read or refused. Everything can be cancelled by the thread's flag (core/cancel.h).
@@ -40,9 +40,20 @@ typedef struct gc_hdf5_type {
 typedef struct gc_hdf5_space {
     int rank;
     int64_t size[GC_HDF5_MAX_RANK], values; /* the dimensions and their product */
+    uint64_t limit[GC_HDF5_MAX_RANK];       /* to which the dimensions may grow; UINT64_MAX: without limit */
 } gc_hdf5_space;
 
 typedef enum gc_hdf5_layout { GC_HDF5_UNREAD, GC_HDF5_PLAIN, GC_HDF5_CHUNKED } gc_hdf5_layout;
+
+/* How the places of chunks are stored (IV.A.2.i, VII). */
+typedef enum gc_hdf5_index {
+    GC_HDF5_TREE_1,
+    GC_HDF5_SINGLE,
+    GC_HDF5_IMPLICIT,
+    GC_HDF5_FIXED_ARRAY,
+    GC_HDF5_GROWING_ARRAY, /* "extensible array" */
+    GC_HDF5_TREE_2
+} gc_hdf5_index;
 
 /* A data set: what its object header states. */
 typedef struct gc_hdf5_set {
@@ -50,10 +61,13 @@ typedef struct gc_hdf5_set {
     gc_hdf5_space space;
     gc_hdf5_type type;
     gc_hdf5_layout layout;
-    uint64_t address;                     /* of the values, or of the tree of the chunks */
-    int64_t bytes;                        /* of GC_HDF5_PLAIN */
-    int64_t chunk[GC_HDF5_MAX_RANK + 1];  /* of GC_HDF5_CHUNKED: its dimensions, and the bytes of a value */
-    int chunk_rank, filter_count;         /* dimensions of a chunk and one */
+    uint64_t address;                    /* of the values, or of the index of the chunks */
+    int64_t bytes;                       /* of GC_HDF5_PLAIN */
+    int64_t chunk[GC_HDF5_MAX_RANK + 1]; /* of GC_HDF5_CHUNKED: its dimensions, and the bytes of a value */
+    int chunk_rank, filter_count;        /* dimensions of a chunk and one */
+    gc_hdf5_index index;
+    uint64_t single_bytes; /* of the chunk of GC_HDF5_SINGLE in the file, if it has filters */
+    uint32_t single_left_out;
     uint16_t filter[GC_HDF5_MAX_FILTERS]; /* in the order of writing */
 } gc_hdf5_set;
 

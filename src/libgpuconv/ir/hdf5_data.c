@@ -1,4 +1,4 @@
-/* The values of a data set of an HDF5 file: in one piece, or in chunks that a tree of version 1 lists (III.A.1). */
+/* The values of a data set of an HDF5 file: in one piece, or in chunks. */
 #include "hdf5_block.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -15,8 +15,7 @@ enum {
     FILTER_CHECKSUM = 3, /* fletcher32 */
     PIECE = 1 << 16,     /* values between two looks at the flag of cancellation */
     MAX_RATIO = 1032,    /* of deflate: bytes that one byte gives at most */
-    SPARE = 1 << 16,     /* bytes by which a filter may make a chunk longer */
-    MAX_LEVEL = 16       /* of the tree of chunks */
+    SPARE = 1 << 16      /* bytes by which a filter may make a chunk longer */
 };
 
 /* A data set that is read. */
@@ -164,52 +163,108 @@ static bool place_chunk(const reading *r, const int64_t *start) {
     return true;
 }
 
-/* Reads the chunk of an entry of the tree. Chunks follow each other in the order of the grid, and none is missing. */
-static bool read_chunk(reading *r, gc_block *key, uint64_t address) {
-    gc_hdf5 *f = r->file;
-    const int64_t stored = (int64_t)gc_block_number(key, 4);
-    const uint32_t left_out = (uint32_t)gc_block_number(key, 4);
-    int64_t start[GC_HDF5_MAX_RANK] = {0}, number = 0;
-    for (int d = 0; d < r->set->space.rank; d++) {
-        const int64_t chunk = r->set->chunk[d], size = r->set->space.size[d];
-        const uint64_t at = gc_block_number(key, 8);
-        if (at >= (uint64_t)size || at % (uint64_t)chunk)
-            return gc_hdf5_damaged(f, "a chunk is outside its data set");
-        start[d] = (int64_t)at;
-        number = number * ((size + chunk - 1) / chunk) + start[d] / chunk;
+/* Computes where in the data set the next chunk begins. Every index has the chunks in this order. */
+static void find_start(const reading *r, int64_t *start) {
+    int64_t rest = r->next;
+    for (int d = r->set->space.rank - 1; d >= 0; d--) {
+        const int64_t chunk = r->set->chunk[d], count = (r->set->space.size[d] + chunk - 1) / chunk;
+        start[d] = rest % count * chunk;
+        rest /= count;
     }
-    r->stored += (uint64_t)stored;
-    if (number != r->next || r->stored > f->size)
-        return gc_hdf5_damaged(f, "a chunk of a data set is missing, or there twice");
-    r->next++;
-    if (stored > r->room)
-        return gc_hdf5_damaged(f, "a chunk is longer than its values");
-    return gc_hdf5_read_bytes(f, address, stored, r->buffer) && undo_filters(r, stored, left_out) &&
-           place_chunk(r, start);
 }
 
-/* Reads the chunks of a node of the tree and of all nodes below it. `level`: of the node; -1: any. */
-static bool read_node(reading *r, uint64_t address, int level) {
+/* Reads the next chunk. `position`: where it is according to an index, in values or in chunks; empty: not stated. */
+static bool read_chunk(reading *r, const gc_hdf5_place *p, gc_block *position, bool in_chunks) {
     gc_hdf5 *f = r->file;
-    gc_block b;
-    const int64_t prefix = 8 + 2 * f->offset_bytes, key_bytes = 8 + 8 * (int64_t)r->set->chunk_rank;
-    uint8_t *own = gc_hdf5_fetch_signed(f, address, prefix, "TREE", &b);
-    if (!own)
-        return false;
-    const int type = (int)gc_block_number(&b, 1), own_level = (int)gc_block_number(&b, 1);
-    const int64_t entries = (int64_t)gc_block_number(&b, 2);
-    free(own);
-    if (type != 1 || own_level > MAX_LEVEL || (level >= 0 && own_level != level))
-        return gc_hdf5_damaged(f, "a node of a tree of chunks");
-    own = gc_hdf5_fetch(f, address + (uint64_t)prefix, entries * (key_bytes + f->offset_bytes), &b);
-    bool ok = own;
-    for (int64_t i = 0; i < entries && ok; i++) {
-        gc_block key = gc_block_take(&b, key_bytes);
-        const uint64_t child = gc_block_offset(f, &b);
-        ok = own_level ? read_node(r, child, own_level - 1) : read_chunk(r, &key, child);
+    int64_t start[GC_HDF5_MAX_RANK];
+    bool same = r->next < r->chunks;
+    find_start(r, start);
+    for (int d = 0; d < r->set->space.rank && position; d++)
+        same = gc_block_number(position, 8) == (uint64_t)(start[d] / (in_chunks ? r->set->chunk[d] : 1)) && same;
+    if (!same || !gc_hdf5_is_defined(f, p->address))
+        return gc_hdf5_damaged(f, "a chunk of a data set is missing, or there twice");
+    if (p->bytes > (uint64_t)r->room)
+        return gc_hdf5_damaged(f, "a chunk is longer than its values");
+    r->stored += p->bytes;
+    if (r->stored > f->size)
+        return gc_hdf5_damaged(f, "the chunks are longer than the file");
+    r->next++;
+    return gc_hdf5_read_bytes(f, p->address, (int64_t)p->bytes, r->buffer) &&
+           undo_filters(r, (int64_t)p->bytes, p->left_out) && place_chunk(r, start);
+}
+
+/* Reads the chunk of an entry of a tree of version 1. */
+static bool read_child(void *context, gc_block *key, uint64_t address) {
+    gc_hdf5_place p = {.address = address, .bytes = gc_block_number(key, 4)};
+    p.left_out = (uint32_t)gc_block_number(key, 4);
+    return read_chunk(context, &p, key, false);
+}
+
+/* Reads the chunk of a record of a tree of version 2. */
+static bool read_record(void *context, gc_block *record) {
+    reading *r = context;
+    gc_hdf5_place p = {.bytes = (uint64_t)r->chunk_bytes};
+    const int64_t own = record->left - 8 * (int64_t)r->set->space.rank; /* bytes of the place */
+    const int bytes = (int)own - r->file->offset_bytes - 4;             /* of the size */
+    p.address = gc_block_offset(r->file, record);
+    if (r->set->filter_count && bytes >= 1 && bytes <= 8) {
+        p.bytes = gc_block_number(record, bytes);
+        p.left_out = (uint32_t)gc_block_number(record, 4);
     }
-    free(own);
+    return read_chunk(r, &p, record, true);
+}
+
+/* Computes the number of a chunk in an array, which has room for all chunks of a data set that has grown to its limits.
+ * The dimension without limit comes first. Returns false if the number is too large. */
+static bool number_chunk(const gc_hdf5_set *set, const int64_t *start, uint64_t *number) {
+    int endless = 0;
+    for (int d = 0; d < set->space.rank; d++)
+        if (set->index == GC_HDF5_GROWING_ARRAY && set->space.limit[d] == UINT64_MAX)
+            endless = d;
+    *number = (uint64_t)(start[endless] / set->chunk[endless]);
+    for (int d = 0; d < set->space.rank; d++) {
+        const uint64_t chunk = (uint64_t)set->chunk[d];
+        const uint64_t count = (set->space.limit[d] - 1) / chunk + 1;
+        if (d != endless && (__builtin_mul_overflow(*number, count, number) ||
+                             __builtin_add_overflow(*number, (uint64_t)start[d] / chunk, number)))
+            return false;
+    }
+    return true;
+}
+
+/* Reads all chunks, one after the other, by an index in which a chunk is found by its number. */
+static bool read_numbered(reading *r) {
+    const gc_hdf5_set *set = r->set;
+    gc_hdf5_array array;
+    const bool is_array = set->index == GC_HDF5_FIXED_ARRAY || set->index == GC_HDF5_GROWING_ARRAY;
+    bool ok = !is_array || gc_hdf5_array_open(r->file, set, &array);
+    while (ok && r->next < r->chunks) {
+        int64_t start[GC_HDF5_MAX_RANK];
+        uint64_t number;
+        gc_hdf5_place p = {.address = set->address, .bytes = (uint64_t)r->chunk_bytes};
+        find_start(r, start);
+        if (!number_chunk(set, start, &number) || number > r->file->size)
+            return gc_hdf5_damaged(r->file, "the index of the chunks is longer than the file");
+        if (is_array)
+            ok = gc_hdf5_array_find(r->file, set, &array, number, &p);
+        else if (set->index == GC_HDF5_IMPLICIT)
+            p.address += number * (uint64_t)r->chunk_bytes;
+        else if (set->filter_count)
+            p = (gc_hdf5_place){set->address, set->single_bytes, set->single_left_out};
+        ok = ok && read_chunk(r, &p, NULL, false);
+    }
     return ok;
+}
+
+static bool read_by_index(reading *r) {
+    enum { TYPE_CHUNKS = 1, TYPE_PLACES = 10, TYPE_PLACES_AND_SIZES = 11 };
+    const gc_hdf5_set *set = r->set;
+    if (set->index == GC_HDF5_TREE_1)
+        return gc_hdf5_walk(r->file, set->address, TYPE_CHUNKS, 8 + 8 * (int64_t)set->chunk_rank, read_child, r);
+    if (set->index == GC_HDF5_TREE_2)
+        return gc_hdf5_walk_records(r->file, set->address, set->filter_count ? TYPE_PLACES_AND_SIZES : TYPE_PLACES,
+                                    read_record, r);
+    return read_numbered(r);
 }
 
 /* Checks the sizes of the chunks, and computes the grid. */
@@ -222,8 +277,8 @@ static bool measure_chunks(reading *r) {
     int64_t all;
     r->chunks = r->chunk_values = 1;
     for (int d = 0; d < rank && ok; d++) {
-        const int64_t chunk = set->chunk[d], count = chunk > 0 ? (set->space.size[d] + chunk - 1) / chunk : 0;
-        ok = chunk > 0 && !__builtin_mul_overflow(r->chunk_values, chunk, &r->chunk_values) &&
+        const int64_t chunk = set->chunk[d], count = chunk > 0 ? (set->space.size[d] - 1) / chunk + 1 : 0;
+        ok = chunk > 0 && chunk <= INT32_MAX && !__builtin_mul_overflow(r->chunk_values, chunk, &r->chunk_values) &&
              !__builtin_mul_overflow(r->chunks, count, &r->chunks);
     }
     ok = ok && !__builtin_mul_overflow(r->chunk_values, set->type.size, &r->chunk_bytes) &&
@@ -247,8 +302,7 @@ static bool read_chunked(gc_hdf5 *f, const gc_hdf5_set *set,
     r.buffer = gc_alloc(r.room, 1);
     r.other = gc_alloc(r.room, 1);
     bool ok = (r.buffer && r.other) || gc_hdf5_fail_memory(f);
-    ok = ok && read_node(&r, set->address, -1) &&
-         (r.next == r.chunks || gc_hdf5_damaged(f, "a chunk of a data set is missing"));
+    ok = ok && read_by_index(&r) && (r.next == r.chunks || gc_hdf5_damaged(f, "a chunk of a data set is missing"));
     free(r.buffer);
     free(r.other);
     return ok;

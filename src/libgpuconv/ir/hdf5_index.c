@@ -24,10 +24,6 @@ static int bytes_for(uint64_t limit) {
     return bytes;
 }
 
-static bool is_power_of_two(uint64_t n) {
-    return n && !(n & (n - 1));
-}
-
 static bool open_heap(gc_hdf5 *f, uint64_t address, heap *h) {
     gc_block b;
     uint8_t *own = gc_hdf5_fetch_signed(f, address, 22 + 3 * f->offset_bytes + 12 * f->length_bytes, "FRHP", &b);
@@ -50,8 +46,8 @@ static bool open_heap(gc_hdf5 *f, uint64_t address, heap *h) {
     free(own);
     if (filtered)
         return gc_hdf5_unread(f, "compresses its names");
-    if (b.cut || bits < 1 || bits > 64 || !is_power_of_two(h->width) || !is_power_of_two(h->first) ||
-        !is_power_of_two(h->max_direct) || h->first > h->max_direct || h->max_direct > UINT32_MAX || h->rows > 64)
+    if (b.cut || bits < 1 || bits > 64 || !gc_is_power_of_two(h->width) || !gc_is_power_of_two(h->first) ||
+        !gc_is_power_of_two(h->max_direct) || h->first > h->max_direct || h->max_direct > UINT32_MAX || h->rows > 64)
         return gc_hdf5_damaged(f, "the sizes of a heap");
     return true;
 }
@@ -93,35 +89,13 @@ static bool find_place(gc_hdf5 *f, const heap *h, uint64_t offset, uint64_t *add
 
 /* A tree of version 2. */
 typedef struct tree {
-    const heap *heap;
-    gc_hdf5_take *take;
-    gc_hdf5_object *object;
-    int record_bytes, id_at; /* of a record; where in it the place of the message is */
+    gc_hdf5_take_record *take;
+    void *context;
+    int record_bytes;
     int64_t node_bytes;
     int count_bytes;                /* of the number of records of a node */
     int total_bytes[MAX_DEPTH + 1]; /* of the number of all records below a node, by its depth; 0 for leaves */
 } tree;
-
-/* Takes the message of a record. Messages that are not in the blocks of the heap are longer than what is looked for. */
-static bool take_record(gc_hdf5 *f, const tree *t, gc_block *record) {
-    enum { KIND = 0x30, MANAGED = 0 };
-    (void)gc_block_take(record, t->id_at);
-    const int flags = (int)gc_block_number(record, 1);
-    const uint64_t offset = gc_block_number(record, t->heap->offset_bytes);
-    const uint64_t bytes = gc_block_number(record, t->heap->length_bytes);
-    uint64_t address = 0;
-    if ((flags & KIND) != MANAGED)
-        return true;
-    if (record->cut || bytes > f->size)
-        return gc_hdf5_damaged(f, "a record of an index");
-    if (!find_place(f, t->heap, offset, &address))
-        return false;
-    gc_block message;
-    uint8_t *own = gc_hdf5_fetch(f, address, (int64_t)bytes, &message);
-    const bool ok = own && t->take(f, &message, t->object);
-    free(own);
-    return ok;
-}
 
 /* Takes the records of a node and of all nodes below it. */
 static bool take_node(gc_hdf5 *f, const tree *t, uint64_t address, int depth, int64_t records) {
@@ -135,16 +109,17 @@ static bool take_node(gc_hdf5 *f, const tree *t, uint64_t address, int depth, in
     if (!own)
         return false;
     (void)gc_block_take(&b, 2);
+    gc_block own_records = gc_block_take(&b, records * t->record_bytes);
     bool ok = true;
-    for (int64_t i = 0; i < records && ok; i++) {
-        gc_block record = gc_block_take(&b, t->record_bytes);
-        ok = take_record(f, t, &record);
-    }
-    for (int64_t i = 0; depth && i <= records && ok; i++) {
-        const uint64_t child = gc_block_offset(f, &b);
-        const int64_t count = (int64_t)gc_block_number(&b, t->count_bytes);
-        (void)gc_block_take(&b, t->total_bytes[depth - 1]);
-        ok = take_node(f, t, child, depth - 1, count);
+    for (int64_t i = 0; i <= records && ok; i++) {
+        if (depth) {
+            const uint64_t child = gc_block_offset(f, &b);
+            const int64_t count = (int64_t)gc_block_number(&b, t->count_bytes);
+            (void)gc_block_take(&b, t->total_bytes[depth - 1]);
+            ok = take_node(f, t, child, depth - 1, count);
+        }
+        gc_block record = gc_block_take(&own_records, i < records ? t->record_bytes : 0);
+        ok = ok && (i == records || t->take(t->context, &record));
     }
     free(own);
     return ok;
@@ -166,18 +141,15 @@ static void size_numbers(const gc_hdf5 *f, tree *t, int depth) {
     }
 }
 
-bool gc_hdf5_take_all(gc_hdf5 *f, uint64_t heap_address, uint64_t index, gc_hdf5_take *take, gc_hdf5_object *o) {
-    enum { TYPE_LINK = 5, TYPE_ATTRIBUTE = 8, OVERHEAD = 10 };
-    heap h;
+bool gc_hdf5_walk_records(gc_hdf5 *f, uint64_t address, int type, gc_hdf5_take_record *take, void *context) {
+    enum { OVERHEAD = 10 };
     gc_block b;
-    if (!open_heap(f, heap_address, &h))
-        return false;
-    uint8_t *own = gc_hdf5_fetch_signed(f, index, 18 + f->offset_bytes, "BTHD", &b);
+    tree t = {.take = take, .context = context};
+    uint8_t *own = gc_hdf5_fetch_signed(f, address, 18 + f->offset_bytes, "BTHD", &b);
     if (!own)
         return false;
     (void)gc_block_take(&b, 1);
-    const int type = (int)gc_block_number(&b, 1);
-    tree t = {.heap = &h, .take = take, .object = o, .id_at = type == TYPE_LINK ? 4 : 0};
+    const int own_type = (int)gc_block_number(&b, 1);
     t.node_bytes = (int64_t)gc_block_number(&b, 4);
     t.record_bytes = (int)gc_block_number(&b, 2);
     const int depth = (int)gc_block_number(&b, 2);
@@ -185,11 +157,48 @@ bool gc_hdf5_take_all(gc_hdf5 *f, uint64_t heap_address, uint64_t index, gc_hdf5
     const uint64_t root = gc_block_offset(f, &b);
     const int64_t records = (int64_t)gc_block_number(&b, 2);
     free(own);
-    if ((type != TYPE_LINK && type != TYPE_ATTRIBUTE) || depth > MAX_DEPTH || t.record_bytes < 1 ||
-        t.node_bytes < OVERHEAD + t.record_bytes)
+    if (own_type != type || depth > MAX_DEPTH || t.record_bytes < 1 || t.node_bytes < OVERHEAD + t.record_bytes)
         return gc_hdf5_damaged(f, "the sizes of an index");
     if (!gc_hdf5_is_defined(f, root))
         return true;
     size_numbers(f, &t, depth);
     return take_node(f, &t, root, depth, records);
+}
+
+/* Messages that are taken from a heap. */
+typedef struct messages {
+    gc_hdf5 *file;
+    heap heap;
+    gc_hdf5_take *take;
+    gc_hdf5_object *object;
+} messages;
+
+/* Takes the message of a record. Messages that are not in the blocks of the heap are longer than what is looked for. */
+static bool take_record(void *context, gc_block *record) {
+    enum { KIND = 0x30, MANAGED = 0 };
+    const messages *m = context;
+    gc_hdf5 *f = m->file;
+    (void)gc_block_take(record, m->take == gc_hdf5_take_link ? 4 : 0); /* a checksum of the name */
+    const int flags = (int)gc_block_number(record, 1);
+    const uint64_t offset = gc_block_number(record, m->heap.offset_bytes);
+    const uint64_t bytes = gc_block_number(record, m->heap.length_bytes);
+    uint64_t address = 0;
+    if ((flags & KIND) != MANAGED)
+        return true;
+    if (record->cut || bytes > f->size)
+        return gc_hdf5_damaged(f, "a record of an index");
+    if (!find_place(f, &m->heap, offset, &address))
+        return false;
+    gc_block message;
+    uint8_t *own = gc_hdf5_fetch(f, address, (int64_t)bytes, &message);
+    const bool ok = own && m->take(f, &message, m->object);
+    free(own);
+    return ok;
+}
+
+bool gc_hdf5_take_all(gc_hdf5 *f, uint64_t heap_address, uint64_t index, gc_hdf5_take *take, gc_hdf5_object *o) {
+    enum { TYPE_LINK = 5, TYPE_ATTRIBUTE = 8 };
+    messages m = {.file = f, .take = take, .object = o};
+    return open_heap(f, heap_address, &m.heap) &&
+           gc_hdf5_walk_records(f, index, take == gc_hdf5_take_link ? TYPE_LINK : TYPE_ATTRIBUTE, take_record, &m);
 }

@@ -1,4 +1,4 @@
-/* Object headers of an HDF5 file, version 2 (IV.A.1.b), and their messages: what a data set is, and the links of a
+/* Object headers of an HDF5 file (IV.A.1), and their messages: what a data set is, and the links of a
  * group. */
 #include "hdf5_block.h"
 
@@ -16,6 +16,7 @@ enum {
     MESSAGE_FILTERS = 11,
     MESSAGE_ATTRIBUTE = 12,
     MESSAGE_CONTINUATION = 16,
+    MESSAGE_SYMBOL_TABLE = 17,
     MESSAGE_ATTRIBUTE_INFO = 21,
     SHARED = 2,            /* flag of a message: its content is elsewhere */
     MAX_CONTINUATIONS = 64 /* blocks of an object header */
@@ -28,6 +29,7 @@ typedef struct piece {
 
 /* The blocks of an object header that are read one after the other. */
 typedef struct header {
+    bool is_old;    /* version 1 */
     bool has_order; /* messages have the order of their creation */
     int pieces;
     piece piece[MAX_CONTINUATIONS];
@@ -38,7 +40,7 @@ static bool take_space(const gc_hdf5 *f, gc_block *b, gc_hdf5_space *space) {
     enum { NULL_SPACE = 2 };
     const int version = (int)gc_block_number(b, 1);
     *space = (gc_hdf5_space){.rank = (int)gc_block_number(b, 1), .values = 1};
-    (void)gc_block_take(b, 1); /* flags */
+    const bool has_limits = gc_block_number(b, 1) & 1;
     const int kind = (int)gc_block_number(b, version == 1 ? 5 : 1);
     if (version < 1 || version > 2 || space->rank > GC_HDF5_MAX_RANK)
         return false;
@@ -47,6 +49,10 @@ static bool take_space(const gc_hdf5 *f, gc_block *b, gc_hdf5_space *space) {
         if (size > INT64_MAX || __builtin_mul_overflow(space->values, (int64_t)size, &space->values))
             return false;
         space->size[i] = (int64_t)size;
+    }
+    for (int i = 0; i < space->rank; i++) {
+        const uint64_t limit = has_limits ? gc_block_length(f, b) : (uint64_t)space->size[i];
+        space->limit[i] = limit == UINT64_MAX >> (64 - 8 * f->length_bytes) ? UINT64_MAX : limit;
     }
     if (version == 2 && kind == NULL_SPACE)
         space->values = 0;
@@ -89,6 +95,32 @@ static gc_hdf5_type take_type(gc_block *b) {
     return type;
 }
 
+/* Reads the chunks of a data layout message of version 4 or 5, which are alike. Returns false if it is none that is
+ * read.
+ */
+static bool take_chunks(const gc_hdf5 *f, gc_block *b, gc_hdf5_set *set) {
+    enum { EDGES_WITHOUT_FILTERS = 1, HAS_FILTERS = 2 };
+    static const int parameters[] = {[GC_HDF5_FIXED_ARRAY] = 1, [GC_HDF5_GROWING_ARRAY] = 5, [GC_HDF5_TREE_2] = 6};
+    const int flags = (int)gc_block_number(b, 1);
+    set->chunk_rank = (int)gc_block_number(b, 1);
+    const int bytes = (int)gc_block_number(b, 1);
+    if ((flags & EDGES_WITHOUT_FILTERS) || set->chunk_rank > GC_HDF5_MAX_RANK + 1 || bytes > 8)
+        return false;
+    for (int i = 0; i < set->chunk_rank; i++)
+        set->chunk[i] = (int64_t)gc_block_number(b, bytes);
+    const int index = (int)gc_block_number(b, 1);
+    if (index < GC_HDF5_SINGLE || index > GC_HDF5_TREE_2)
+        return false;
+    set->index = (gc_hdf5_index)index;
+    if (index == GC_HDF5_SINGLE && (flags & HAS_FILTERS)) {
+        set->single_bytes = gc_block_length(f, b);
+        set->single_left_out = (uint32_t)gc_block_number(b, 4);
+    }
+    (void)gc_block_take(b, parameters[index]);
+    set->address = gc_block_offset(f, b);
+    return true;
+}
+
 /* Reads a data layout message (IV.A.2.i). One that is not read leaves GC_HDF5_UNREAD. */
 static void take_layout(const gc_hdf5 *f, gc_block *b, gc_hdf5_set *set) {
     enum { COMPACT = 0, CONTIGUOUS = 1, CHUNKED = 2 };
@@ -101,12 +133,14 @@ static void take_layout(const gc_hdf5 *f, gc_block *b, gc_hdf5_set *set) {
             set->chunk[i] = (int64_t)gc_block_number(b, 4);
         if (set->chunk_rank <= GC_HDF5_MAX_RANK + 1)
             set->layout = GC_HDF5_CHUNKED;
-    } else if ((version == 3 || version == 4) && class == CONTIGUOUS) {
+    } else if ((version == 4 || version == 5) && class == CHUNKED) {
+        set->layout = take_chunks(f, b, set) ? GC_HDF5_CHUNKED : GC_HDF5_UNREAD;
+    } else if (version >= 3 && version <= 5 && class == CONTIGUOUS) {
         set->address = gc_block_offset(f, b);
         const uint64_t bytes = gc_block_length(f, b);
         set->bytes = bytes <= INT64_MAX ? (int64_t)bytes : -1;
         set->layout = GC_HDF5_PLAIN;
-    } else if ((version == 3 || version == 4) && class == COMPACT) {
+    } else if (version >= 3 && version <= 5 && class == COMPACT) {
         set->bytes = (int64_t)gc_block_number(b, 2);
         set->address = b->address;
         set->layout = GC_HDF5_PLAIN;
@@ -141,8 +175,7 @@ static void take_info(const gc_hdf5 *f, gc_block *b, int order_bytes, uint64_t *
     *index = gc_block_offset(f, b);
 }
 
-/* Compares the bytes of a name in the file, which may end with zeros, with a name. */
-static bool is_named(const gc_block *b, const char *name) {
+bool gc_hdf5_is_named(const gc_block *b, const char *name) {
     const int64_t length = (int64_t)strlen(name);
     return b->left >= length && memcmp(b->at, name, (size_t)length) == 0 && (b->left == length || !b->at[length]);
 }
@@ -155,7 +188,7 @@ bool gc_hdf5_take_link(gc_hdf5 *f, gc_block *b, gc_hdf5_object *o) {
     const gc_block name = gc_block_take(b, length <= INT64_MAX ? (int64_t)length : -1);
     if (version != 1 || name.cut)
         return gc_hdf5_damaged(f, "a link of the root group");
-    if (kind == 0 && o->link && is_named(&name, o->link))
+    if (kind == 0 && o->link && gc_hdf5_is_named(&name, o->link))
         o->target = gc_block_offset(f, b);
     return true;
 }
@@ -181,7 +214,7 @@ bool gc_hdf5_take_attribute(gc_hdf5 *f, gc_block *b, gc_hdf5_object *o) {
         return gc_hdf5_damaged(f, "an attribute");
     gc_hdf5_text *text = NULL;
     for (int i = 0; i < o->text_count; i++)
-        if (is_named(&name, o->texts[i].name))
+        if (gc_hdf5_is_named(&name, o->texts[i].name))
             text = &o->texts[i];
     if (!text)
         return true;
@@ -254,6 +287,10 @@ static bool take_message(gc_hdf5 *f, int kind, gc_block *b, header *h, gc_hdf5_o
     case MESSAGE_ATTRIBUTE_INFO:
         take_info(f, b, 2, &o->text_heap, &o->text_index);
         return true;
+    case MESSAGE_SYMBOL_TABLE:
+        o->symbol_tree = gc_block_offset(f, b);
+        o->symbol_heap = gc_block_offset(f, b);
+        return true;
     case MESSAGE_CONTINUATION:
         if (h->pieces == MAX_CONTINUATIONS)
             return gc_hdf5_damaged(f, "an object has more than 64 headers");
@@ -267,12 +304,12 @@ static bool take_message(gc_hdf5 *f, int kind, gc_block *b, header *h, gc_hdf5_o
 
 /* Reads the messages of a block of an object header. A gap at its end is shorter than a message. */
 static bool take_messages(gc_hdf5 *f, gc_block *b, header *h, gc_hdf5_object *o) {
-    const int prefix = h->has_order ? 6 : 4;
+    const int prefix = h->is_old ? 8 : h->has_order ? 6 : 4;
     while (b->left >= prefix) {
-        const int kind = (int)gc_block_number(b, 1);
+        const int kind = (int)gc_block_number(b, h->is_old ? 2 : 1);
         const int64_t bytes = (int64_t)gc_block_number(b, 2);
         const int flags = (int)gc_block_number(b, 1);
-        (void)gc_block_take(b, prefix - 4);
+        (void)gc_block_take(b, h->is_old ? 3 : prefix - 4);
         gc_block message = gc_block_take(b, bytes);
         if (message.cut)
             return gc_hdf5_damaged(f, "a message of an object header is longer than the header");
@@ -293,16 +330,18 @@ static bool take_first(gc_hdf5 *f, uint64_t address, header *h, gc_hdf5_object *
     uint8_t *own = gc_hdf5_fetch(f, address, gc_min(LONGEST, (int64_t)(f->size - address)), &b);
     if (!own)
         return false;
-    const bool known = b.left >= 6 && memcmp(b.at, "OHDR\2", 5) == 0, old = b.at[0] == 1;
-    (void)gc_block_take(&b, 5);
-    const int flags = (int)gc_block_number(&b, 1);
+    const bool known = b.left >= 6 && memcmp(b.at, "OHDR\2", 5) == 0;
+    h->is_old = b.at[0] == 1;
+    (void)gc_block_take(&b, h->is_old ? 8 : 5);
+    const int flags = h->is_old ? 2 : (int)gc_block_number(&b, 1);         /* 2: the size has 4 bytes */
     (void)gc_block_take(&b, (flags & 32 ? 16 : 0) + (flags & 16 ? 4 : 0)); /* times, limits */
-    const uint64_t bytes = gc_block_number(&b, 1 << (flags & 3)), start = b.address;
+    const uint64_t bytes = gc_block_number(&b, 1 << (flags & 3));
+    (void)gc_block_take(&b, h->is_old ? 4 : 0);
+    const uint64_t start = b.address;
     const bool fits = !b.cut && bytes <= f->size;
     free(own);
-    if (!known)
-        return old ? gc_hdf5_unread(f, "uses object headers of HDF5 version 1, which are not read")
-                   : gc_hdf5_damaged(f, "an address does not lead to an object");
+    if (!known && !h->is_old)
+        return gc_hdf5_damaged(f, "an address does not lead to an object");
     h->has_order = flags & 4;
     own = fits ? gc_hdf5_fetch(f, start, (int64_t)bytes, &b) : NULL;
     if (!own)
@@ -312,12 +351,13 @@ static bool take_first(gc_hdf5 *f, uint64_t address, header *h, gc_hdf5_object *
     return ok;
 }
 
-/* Reads a further block: four letters, messages, and a checksum of four bytes. */
+/* Reads a further block: four letters, messages, and a checksum of four bytes; version 1: messages. */
 static bool take_further(gc_hdf5 *f, const piece *p, header *h, gc_hdf5_object *o) {
     gc_block b;
     if (p->bytes < 8 || p->bytes > f->size)
         return gc_hdf5_damaged(f, "an object header continues behind the end of the file");
-    uint8_t *own = gc_hdf5_fetch_signed(f, p->address, (int64_t)p->bytes - 4, "OCHK", &b);
+    uint8_t *own = h->is_old ? gc_hdf5_fetch(f, p->address, (int64_t)p->bytes, &b)
+                             : gc_hdf5_fetch_signed(f, p->address, (int64_t)p->bytes - 4, "OCHK", &b);
     const bool ok = own && take_messages(f, &b, h, o);
     free(own);
     return ok;
@@ -326,12 +366,15 @@ static bool take_further(gc_hdf5 *f, const piece *p, header *h, gc_hdf5_object *
 bool gc_hdf5_object_read(gc_hdf5 *f, uint64_t address, gc_hdf5_object *o) {
     header h = {0};
     o->target = o->link_heap = o->link_index = o->text_heap = o->text_index = o->set.address = UINT64_MAX;
+    o->symbol_tree = o->symbol_heap = UINT64_MAX;
     o->set.layout = GC_HDF5_UNREAD;
     if (!take_first(f, address, &h, o))
         return false;
     for (int i = 0; i < h.pieces; i++)
         if (!take_further(f, &h.piece[i], &h, o))
             return false;
+    if (o->link && gc_hdf5_is_defined(f, o->symbol_tree) && !gc_hdf5_find_symbol(f, o))
+        return false;
     if (o->link && !gc_hdf5_is_defined(f, o->target) && gc_hdf5_is_defined(f, o->link_heap) &&
         !gc_hdf5_take_all(f, o->link_heap, o->link_index, gc_hdf5_take_link, o))
         return false;
