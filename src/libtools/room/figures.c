@@ -2,11 +2,14 @@
 #include "figures.h"
 
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/pool.h"
 #include "libgpuconv/ir/object.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +141,33 @@ static gpuconv_status read_reference(const gc_figures_options *o, double rate, c
     return status;
 }
 
+/* The loop over the channels. */
+typedef struct channel_loop {
+    gc_figures *f;
+    const band_list *list;
+    const gc_figures_options *options;
+    int64_t onset; /* of the figure-eight channel */
+    atomic_bool failed;
+} channel_loop;
+
+static void run_channel(void *context, int64_t c, int worker) {
+    channel_loop *l = context;
+    (void)worker;
+    if (!add_channel(l->f, l->list, l->options, (int)c, c + 1 == l->options->lateral ? l->onset : -1))
+        l->failed = true;
+}
+
+/* Computes the parameters of all channels on all cores. */
+static bool add_channels(gc_figures *f, const band_list *list, const gc_figures_options *o, int64_t onset) {
+    channel_loop loop = {.f = f, .list = list, .options = o, .onset = onset};
+    gc_pool *pool = gc_pool_new((int)gc_min(gc_processor_count(), f->channels));
+    if (!pool)
+        return false;
+    gc_pool_run(pool, run_channel, &loop, f->channels);
+    gc_pool_free(pool);
+    return !loop.failed && !gc_cancelled();
+}
+
 /* Allocates the figures and computes them. */
 static gpuconv_status compute(gc_figures *f, const gc_figures_options *o, gpuconv_error *error) {
     band_list list = list_bands(o, f->ir->rate);
@@ -153,8 +183,7 @@ static gpuconv_status compute(gc_figures *f, const gc_figures_options *o, gpucon
         good = gc_acoustics_of(gc_ir_plane(f->ir, o->lateral == 1), f->ir->frames, f->ir->rate, 0, &a, NULL);
         onset = good ? llrint(a.onset * f->ir->rate) : -1;
     }
-    for (int c = 0; c < f->channels && good; c++)
-        good = add_channel(f, &list, o, c, c + 1 == o->lateral ? onset : -1);
+    good = good && add_channels(f, &list, o, onset);
     if (good && o->lateral)
         good = add_lateral(f, &list, o->lateral);
     else if (good && f->channels == 2)
