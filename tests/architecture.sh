@@ -49,13 +49,14 @@ allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/rows_executor.h $L/engine/measure_backend.h $L/engine/batch_convolver.h $L/engine/bank.h $L/engine/motion_backend.h"
+backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/rows_executor.h $L/engine/batch_convolver.h $L/engine/bank.h $L/engine/motion_backend.h"
 planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/schedule.h $L/engine/costs.h $L/engine/device.h $L/engine/components.h $L/ir/object.h"
 # shellcheck disable=SC2086 # a list of patterns
 allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
 allow src/$L/cuda $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
-allow src/$L/file "$L/engine/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/measure "$L/engine/*" "$L/cpu/*" "$L/cuda/*" kernels/engine/kernels.h "$L/report/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/file $L/measure/measure.h "$L/engine/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/space $L/engine/backend.h $L/engine/motion_backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/cpu/section.h "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
@@ -115,7 +116,7 @@ only "src/$L/ir/sphere_hull.c" 'libqhull_r/libqhull_r\.h'
 only 'src/libtools/batch/*' 'archive(_entry)?\.h'
 only "src/$L/report/* src/gpulab/* src/libtools/*" 'jansson\.h'
 only 'src/cli/*' 'popt\.h'
-only "src/$L/cuda/* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
+only "src/$L/cuda/* src/$L/measure/cuda_* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
 only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
 only src/libtools/batch/ranks_mpi.c 'mpi\.h'

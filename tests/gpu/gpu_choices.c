@@ -9,6 +9,7 @@
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/engine/backend.h"
+#include "libgpuconv/measure/measure.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -134,7 +135,8 @@ static void time_stream(const stream *s, counts *all) {
             to[o] = out + (t.count ? outputs + o : o) * s->frames;
         const gc_timing timing = {inputs, to, s->frames, RUNS, seconds};
         if (plan->choice.predicted < far * chosen->choice.predicted) {
-            require(!plan->backend->measure->time_plan(plan, &timing, &error), (*row)->name, error.message);
+            require(!gc_measures_find(GPUCONV_BACKEND_CUDA)->time_plan(plan, &timing, &error), (*row)->name,
+                    error.message);
             require(difference(out, to[0], outputs * s->frames) < -100 || !t.count, (*row)->name, "wrong samples");
             if (plan->choice.algorithm == chosen->choice.algorithm)
                 t.chosen = t.count;

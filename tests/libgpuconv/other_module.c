@@ -2,4 +2,4 @@
 #include "libgpuconv/engine/backend.h"
 
 __attribute__((visibility("default"))) extern const gc_cuda_module gpuconv_cuda_module;
-const gc_cuda_module gpuconv_cuda_module = {"0.0.9", NULL};
+const gc_cuda_module gpuconv_cuda_module = {"0.0.9", NULL, NULL};

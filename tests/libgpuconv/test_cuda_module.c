@@ -10,7 +10,7 @@ static const char said[] = "libgpuconv-cuda has version 0.0.9, and the library "
 
 static void *ask(void *arg) {
     const char *why = NULL;
-    return !gc_cuda_backend(&why) && strstr(why, said) ? arg : NULL;
+    return !gc_cuda_module_find(&why) && strstr(why, said) ? arg : NULL;
 }
 
 static void threads_that_ask_at_once_all_hear_why(void **state) {

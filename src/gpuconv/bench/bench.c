@@ -72,11 +72,11 @@ static gpuconv_status time_copies(const gc_bench *b, const gc_backend *backend, 
     const int64_t bytes = 2 * what->frames * (what->channels + gc_bench_outputs(what));
     double seconds[GC_BENCH_RUNS_MOST];
     gc_bench_result plain = {.error = (double)NAN}, early = plain;
-    gpuconv_status status = backend->measure->copy(&b->config, bytes, b->runs, false, seconds, error);
+    gpuconv_status status = gc_measures_find(backend->id)->copy(&b->config, bytes, b->runs, false, seconds, error);
     if (status)
         return status;
     plain.seconds = bound->copy = gc_median(seconds, b->runs, &plain.spread);
-    status = backend->measure->copy(&b->config, bytes, b->runs, true, seconds, error);
+    status = gc_measures_find(backend->id)->copy(&b->config, bytes, b->runs, true, seconds, error);
     if (status && status != GPUCONV_ERROR_UNSUPPORTED)
         return status;
     bound->early_copy = status ? (double)NAN : gc_median(seconds, b->runs, &early.spread);
@@ -140,7 +140,7 @@ static gpuconv_status time_reference(const gc_bench *b, const gc_backend *backen
         return status;
     gc_bench_poison(m);
     const gc_timing timing = {(const float *const *)m->in, m->out, m->what.frames, b->runs, seconds};
-    if (backend->measure->time_reference(plan, &timing, &reference, &reason)) {
+    if (gc_measures_find(backend->id)->time_reference(plan, &timing, &reference, &reason)) {
         gc_bench_note(b, reason.message);
     } else {
         r.seconds = gc_median(seconds, b->runs, &r.spread);

@@ -4,6 +4,7 @@
 #define GPUCONV_BENCH_BENCH_H
 
 #include "libgpuconv/engine/backend.h"
+#include "libgpuconv/measure/measure.h"
 
 typedef struct gc_bench_case {
     const char *name;

@@ -24,7 +24,7 @@ gpuconv_status gc_bench_batch(const gc_bench *b, const gc_bench_case *what, int6
         double error_db, spread;
         char label[160];
         const gc_batch_timing timing = {device, n, signals, what->frames, what->taps, b->runs, seconds};
-        gpuconv_status status = gpu->batch->time_batch(&timing, &error_db, error);
+        gpuconv_status status = gc_measures_find(gpu->id)->time_batch(&timing, &error_db, error);
         if (status)
             return status;
         double time = gc_median(seconds, b->runs, &spread), bytes = 4.0 * (double)(2 * what->frames + 2 * what->taps);

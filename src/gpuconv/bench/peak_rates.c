@@ -39,7 +39,7 @@ gpuconv_status gc_bench_peak_rates(gc_bench *b, gpuconv_error *error) {
         gpuconv_backend id = list[i]->id;
         gpuconv_status status = list[i]->probe(&b->config, &device, error);
         if (!status)
-            status = list[i]->measure->peak_rates(&b->config, &rates, error);
+            status = gc_measures_find(list[i]->id)->peak_rates(&b->config, &rates, error);
         if (status)
             return status;
         b->arithmetic[id] = rates.arithmetic;

@@ -116,7 +116,7 @@ static gpuconv_status time_case(const gc_bench *b, const gc_backend *backend, co
     t.signal = x.rows;
     t.response = h.rows;
     gpuconv_status status =
-        made ? backend->measure->time_rows(&b->config, &t, error) : gc_fail_memory(error, "the benchmark");
+        made ? gc_measures_find(backend->id)->time_rows(&b->config, &t, error) : gc_fail_memory(error, "the benchmark");
     if (!status)
         *error_db = error_of(r, &x, &h, &t);
     if (!status && !(*error_db <= (x.half ? half_bound : float_bound)))

@@ -70,7 +70,7 @@ gpuconv_status gc_bench_time_plan(const gc_bench *b, const gpuconv_plan *plan, g
     name_plan(plan, r->name);
     gc_bench_poison(m);
     const gc_timing timing = {(const float *const *)m->in, m->out, m->what.frames, b->runs, seconds};
-    gpuconv_status status = gc_backend_find(plan->backend->id)->measure->time_plan(plan, &timing, error);
+    gpuconv_status status = gc_measures_find(plan->backend->id)->time_plan(plan, &timing, error);
     if (status)
         return status;
     r->seconds = gc_median(seconds, b->runs, &r->spread);

@@ -3,6 +3,7 @@
 #define GPUCONV_BENCH_TIMING_H
 
 #include "libgpuconv/engine/backend.h"
+#include "libgpuconv/measure/measure.h"
 #include "material.h"
 
 enum { GC_BENCH_RUNS_MOST = GC_TIMING_RUNS_MAX };

@@ -54,27 +54,6 @@ static void free_responses(gpuconv_responses *responses) {
     free(r);
 }
 
-gc_array gc_array_of_row(const gpuconv_rows *a, int64_t row) {
-    const int64_t start = a->starts ? a->starts[row] : row * a->stride;
-    const int64_t frames = a->lengths ? gc_max(0, gc_min(a->lengths[row], a->frames)) : a->frames;
-    return (gc_array){.data = a->data ? (char *)a->data + start * gc_job_sample_bytes(a->type) : NULL,
-                      .frames = frames,
-                      .step = a->step,
-                      .type = a->type};
-}
-
-gc_array gc_array_backwards(gc_array a) {
-    const int64_t last = gc_max(0, a.frames - 1);
-    gc_array made = a;
-    if (a.data)
-        made.data = (char *)a.data + last * a.step * gc_job_sample_bytes(a.type);
-    if (a.gate)
-        made.gate = (const char *)a.gate + last * a.gate_step * gc_job_sample_bytes(a.gate_type);
-    made.step = -a.step;
-    made.gate_step = -a.gate_step;
-    return made;
-}
-
 /* Copies a row to the taps of a response, with zeros up to `taps` frames. */
 static gpuconv_status copy_taps(const gpuconv_rows *from, int64_t row, int64_t taps, gc_kept_response *kept,
                                 gpuconv_error *error) {
@@ -159,7 +138,8 @@ static int64_t responses_bytes(const gpuconv_responses *responses) {
 
 static void free_streamer(gpuconv_streamer *streamer) {
     cpu_streamer *s = (cpu_streamer *)streamer;
-    gpuconv_responses_free(s->responses);
+    if (s->responses)
+        free_responses(s->responses);
     free(s->window);
     free(s);
 }

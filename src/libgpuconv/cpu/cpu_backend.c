@@ -249,15 +249,6 @@ static gc_costs costs(const gc_device *device) {
     return gc_costs_of_cpu(device->name);
 }
 
-static const gc_measure_backend measures = {
-    .peak_rates = gc_cpu_peak_rates,
-    .copy = gc_cpu_copy,
-    .time_plan = gc_cpu_time_plan,
-    .time_rows = gc_cpu_time_rows,
-    .time_reference = gc_cpu_time_reference,
-    .calibrate = gc_cpu_calibrate,
-};
-
 static const gc_stream_executor streams = {
     .new = new_stream,
     .reset = reset,
@@ -273,5 +264,4 @@ const gc_backend gc_backend_cpu = {
     .stream = &streams,
     .rows = &gc_rows_cpu,
     .batch = &gc_batch_cpu,
-    .measure = &measures,
 };

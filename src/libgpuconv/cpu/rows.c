@@ -12,6 +12,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/subnormal.h"
+#include "libgpuconv/engine/rows_executor.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -269,4 +270,25 @@ gpuconv_status gc_rows_convolve(gc_rows *rows, const gc_row_list *list, gpuconv_
     }
     free_batch(&b);
     return status;
+}
+
+gc_array gc_array_of_row(const gpuconv_rows *a, int64_t row) {
+    const int64_t start = a->starts ? a->starts[row] : row * a->stride;
+    const int64_t frames = a->lengths ? gc_max(0, gc_min(a->lengths[row], a->frames)) : a->frames;
+    return (gc_array){.data = a->data ? (char *)a->data + start * gc_job_sample_bytes(a->type) : NULL,
+                      .frames = frames,
+                      .step = a->step,
+                      .type = a->type};
+}
+
+gc_array gc_array_backwards(gc_array a) {
+    const int64_t last = gc_max(0, a.frames - 1);
+    gc_array made = a;
+    if (a.data)
+        made.data = (char *)a.data + last * a.step * gc_job_sample_bytes(a.type);
+    if (a.gate)
+        made.gate = (const char *)a.gate + last * a.gate_step * gc_job_sample_bytes(a.gate_type);
+    made.step = -a.step;
+    made.gate_step = -a.gate_step;
+    return made;
 }

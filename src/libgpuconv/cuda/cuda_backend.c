@@ -14,7 +14,6 @@
 #include "cuda_algorithm.h"
 #include "cuda_device.h"
 #include "cuda_resources.h"
-#include "cuda_time_plan.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -282,15 +281,6 @@ static const char *failure(const gc_stream *s) {
     return s->failure;
 }
 
-static const gc_measure_backend measures = {
-    .peak_rates = gc_cuda_peak_rates,
-    .copy = gc_cuda_copy,
-    .time_plan = gc_cuda_time_plan,
-    .time_rows = gc_cuda_time_rows,
-    .time_reference = gc_cuda_time_reference,
-    .calibrate = gc_cuda_calibrate,
-};
-
 static const gc_stream_executor streams = {
     .new = new_stream,
     .submit = submit,
@@ -313,5 +303,4 @@ const gc_backend gc_backend_cuda = {
     .batch = &gc_batch_cuda,
     .bank = &gc_bank_cuda,
     .motion = &gc_motion_cuda,
-    .measure = &measures,
 };

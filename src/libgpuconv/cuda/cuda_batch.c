@@ -299,7 +299,6 @@ const gc_batch_backend gc_batch_cuda = {
     .begin = begin,
     .finish = finish,
     .free = free_slot,
-    .time_batch = gc_cuda_time_batch,
     .upload_taps = upload_taps,
     .free_taps = free_taps,
 };

@@ -30,7 +30,4 @@ void gc_cuda_items_sort(gck_item *pieces, int64_t count, int *counts);
 cudaError_t gc_cuda_items_convolve(const gc_cuda_items *rows, const gck_item *pieces, const int *counts,
                                    cudaStream_t stream);
 
-/* The entry `time_batch` of gc_batch_backend. */
-gpuconv_status gc_cuda_time_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
-
 #endif

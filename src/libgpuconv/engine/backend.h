@@ -1,10 +1,9 @@
-/* A backend: the algorithms of one processor, what executes them, and what measures it. */
+/* A backend: the algorithms of one processor and what executes them. */
 #ifndef GC_ENGINE_BACKEND_H
 #define GC_ENGINE_BACKEND_H
 
 #include "bank.h"
 #include "batch_convolver.h"
-#include "measure_backend.h"
 #include "motion_backend.h"
 #include "plan.h"
 #include "rows_executor.h"
@@ -36,7 +35,6 @@ typedef struct gc_backend {
     const gc_batch_backend *batch;
     const gc_bank_backend *bank;     /* NULL: the backend has none */
     const gc_motion_backend *motion; /* the same */
-    const gc_measure_backend *measure;
 } gc_backend;
 
 /* Use gc_backend_find: the CUDA backend is in a module. */
@@ -47,12 +45,13 @@ extern const gc_backend gc_backend_cpu, gc_backend_cuda;
 typedef struct gc_cuda_module {
     const char *version;
     const gc_backend *backend;
+    const struct gc_measures *measures; /* measure/measure.h */
 } gc_cuda_module;
 #define GC_CUDA_MODULE "gpuconv_cuda_module"
 
-/* Returns the CUDA backend. The first call loads the module libgpuconv-cuda, unless the program is linked with the
- * backend. @return NULL, and the reason in *why, if there is none */
-const gc_backend *gc_cuda_backend(const char **why);
+/* Returns the module of the CUDA backend. The first call loads it, unless the program is linked with the backend.
+ * @return NULL, and the reason in *why, if there is none */
+const gc_cuda_module *gc_cuda_module_find(const char **why);
 
 /* Returns the CPU or the CUDA backend; NULL if there is no module. */
 const gc_backend *gc_backend_find(gpuconv_backend id);

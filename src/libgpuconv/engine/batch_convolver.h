@@ -34,16 +34,6 @@ typedef struct gc_batch_slot {
     char *in, *out; /* buffers in host memory */
 } gc_batch_slot;
 
-/* A batch to time on several devices at once. */
-typedef struct gc_batch_timing {
-    const int *device;
-    int devices;
-    int64_t signals; /* per device */
-    int64_t frames, taps;
-    int runs;
-    double *seconds; /* receives the time of one batch in each run, as a share of several queued together */
-} gc_batch_timing;
-
 typedef struct gc_batch_backend {
     /* Returns the number of devices, initialised or not; 0 with a reason in *error. NULL on the CPU. */
     int (*devices)(gpuconv_error *error);
@@ -71,11 +61,6 @@ typedef struct gc_batch_backend {
      * counted in the items. Fails with DEVICE. NULL: `begin` computes them. */
     gpuconv_status (*finish)(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error);
     void (*free)(gc_batch_slot *slot);
-
-    /* Optional, for benchmarks; NULL on the CPU. Convolves on all listed devices at once, each signal with its own
-     * response, from device memory to device memory. *error_db is the relative RMS error in dB over all frames,
-     * within 6 dB (dsp/point_sums.h). Fails with DEVICE or MEMORY. */
-    gpuconv_status (*time_batch)(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
 
     /* Copies responses to a device, for gc_batch_item.planes. Returns NULL if the device has too little memory. NULL:
      * the device reads them where they are. */

@@ -2,10 +2,12 @@
  * and the library have cuda_load.c instead. */
 #include "backend.h"
 
-__attribute__((visibility("default"))) extern const gc_cuda_module gpuconv_cuda_module;
-const gc_cuda_module gpuconv_cuda_module = {GPUCONV_VERSION, &gc_backend_cuda};
+extern const struct gc_measures gc_measures_cuda; /* measure/cuda_calibrate.c */
 
-const gc_backend *gc_cuda_backend(const char **why) {
+__attribute__((visibility("default"))) extern const gc_cuda_module gpuconv_cuda_module;
+const gc_cuda_module gpuconv_cuda_module = {GPUCONV_VERSION, &gc_backend_cuda, &gc_measures_cuda};
+
+const gc_cuda_module *gc_cuda_module_find(const char **why) {
     *why = "";
-    return &gc_backend_cuda;
+    return &gpuconv_cuda_module;
 }

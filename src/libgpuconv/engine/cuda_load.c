@@ -6,21 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static const gc_backend *backend;
+static const gc_cuda_module *found;
 static char reason[500];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void load_once(void) {
     const gc_cuda_module *module = gc_module_load("libgpuconv-cuda", GC_CUDA_MODULE, reason, sizeof reason);
     if (module && strcmp(module->version, GPUCONV_VERSION) == 0)
-        backend = module->backend;
+        found = module;
     else if (module)
         (void)snprintf(reason, sizeof reason, "libgpuconv-cuda has version %.40s, and the library %s; install the same",
                        module->version, GPUCONV_VERSION);
 }
 
-const gc_backend *gc_cuda_backend(const char **why) {
+const gc_cuda_module *gc_cuda_module_find(const char **why) {
     pthread_once(&once, load_once);
     *why = reason;
-    return backend;
+    return found;
 }

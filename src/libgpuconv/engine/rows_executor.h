@@ -65,6 +65,10 @@ struct gc_rows_executor {
 
 extern const gc_rows_executor gc_rows_cpu, gc_rows_cuda;
 
+/* Checks an array at a place and its pointers. name: of the array, for messages. written: whether it is written. */
+gpuconv_status gc_rows_check(const gpuconv_arrays *arrays, const gpuconv_rows *rows, const char *name, bool written,
+                             gpuconv_error *error);
+
 /* Checks a job but for its pointers, and fills *shape. */
 gpuconv_status gc_job_check(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gc_job_shape *shape,
                             gpuconv_error *error);

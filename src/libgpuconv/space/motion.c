@@ -192,16 +192,13 @@ gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpuconv_path *p
     m->path = path;
     gpuconv_status status = set_up(m, config, error);
     if (status)
-        gpuconv_motion_free(m);
+        gc_motion_free(m);
     else
         *motion = m;
     return status;
 }
 
-void gpuconv_motion_free(gpuconv_motion *m) {
-    if (!m)
-        return;
-    gc_motion_live_free(m);
+void gc_motion_free(gpuconv_motion *m) {
     gc_motion_close_gpu(m);
     for (int i = 0; i < m->responses && m->spectrum; i++)
         free(m->spectrum[i]);

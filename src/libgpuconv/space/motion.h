@@ -85,9 +85,6 @@ static inline float *gc_motion_input(const gpuconv_motion *m, int64_t channel) {
 /* Allocates what rendering needs, once lengths and hops are known. Returns MEMORY. */
 gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error);
 
-/* Writes the responses of a measurement without their delays: receivers x taps, zeroed. Returns MEMORY, CANCELLED. */
-gpuconv_status gc_motion_align(const gpuconv_motion *m, int response, float *taps, gpuconv_error *error);
-
 /* Makes the spectra of a response, if they are missing. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_error *error);
 
@@ -98,12 +95,10 @@ void gc_motion_find_places(gpuconv_motion *m);
 /* Adds the chunk that is filled to the output. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error);
 
-/* Opens the GPU, once lengths and hops are known. Returns UNSUPPORTED, DEVICE, MEMORY, CANCELLED. */
-gpuconv_status gc_motion_open_gpu(gpuconv_motion *m, gpuconv_error *error);
 void gc_motion_close_gpu(gpuconv_motion *m);
 
-/* Frees the memory of a sound device; before gc_motion_close_gpu. */
-void gc_motion_live_free(gpuconv_motion *m);
+/* Frees a motion that no sound device uses. */
+void gc_motion_free(gpuconv_motion *m);
 
 /* Blocks until all frames that gpuconv_motion_process was given are rendered, on a GPU all whole hops. For tests. */
 void gc_motion_settle(const gpuconv_motion *m);

@@ -106,7 +106,8 @@ static void *run(void *motion) {
     return NULL;
 }
 
-void gc_motion_live_free(gpuconv_motion *m) {
+/* Frees the memory of a sound device. */
+static void free_live(gpuconv_motion *m) {
     gc_motion_live *l = m->live;
     if (!l)
         return;
@@ -160,7 +161,7 @@ gpuconv_status gpuconv_motion_start(gpuconv_motion *m, int block, gpuconv_error 
         status = gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the thread of the moving sources");
     m->live->running = !status && block;
     if (status)
-        gc_motion_live_free(m);
+        free_live(m);
     return status;
 }
 
@@ -252,4 +253,11 @@ void gc_motion_settle(const gpuconv_motion *m) {
     const int64_t least = m->backend ? m->hop : 1; /* frames that are fed */
     while (!atomic_load(&m->live->failed) && atomic_load(&m->live->written) - atomic_load(&m->live->read) >= least)
         nanosleep(&interval, NULL);
+}
+
+void gpuconv_motion_free(gpuconv_motion *m) {
+    if (!m)
+        return;
+    free_live(m);
+    gc_motion_free(m);
 }

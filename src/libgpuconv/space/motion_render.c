@@ -40,6 +40,51 @@ static scratch scratch_of(const gpuconv_motion *m, int worker) {
     return (scratch){at + spectra * 2, at + spectra * 2 + wide, at, at + spectra};
 }
 
+/* Writes the responses of a measurement without their delays: receivers x taps, zeroed. Returns MEMORY, CANCELLED. */
+static gpuconv_status align(const gpuconv_motion *m, int response, float *taps, gpuconv_error *error) {
+    const gc_blend alone = {.measurement = {response, response, response}, .weight = {1, 0, 0}, .gain = 1};
+    float *work = gc_alloc(m->taps, sizeof *work);
+    gpuconv_status status = work ? GPUCONV_OK : gc_fail_memory(error, "the moving sources");
+    for (int r = 0; r < m->receivers && !status; r++)
+        status = gc_sofa_align(m->set, &alone, r, (double)(m->onset + GC_HALF_SINC),
+                               (gc_span){taps + r * m->taps, work, m->taps}, error);
+    free(work);
+    return status;
+}
+
+static gpuconv_status align_for_gpu(void *motion, int response, float *taps, gpuconv_error *error) {
+    return align(motion, response, taps, error);
+}
+
+/* Opens the GPU, once lengths and hops are known. Returns UNSUPPORTED, DEVICE, MEMORY, CANCELLED. */
+static gpuconv_status open_gpu(gpuconv_motion *m, gpuconv_error *error) {
+    const gc_motion_options options = {.channels = m->channels,
+                                       .receivers = m->receivers,
+                                       .responses = m->responses,
+                                       .hop = m->hop,
+                                       .hops = m->hops,
+                                       .points = m->points,
+                                       .taps = m->taps,
+                                       .past = m->past,
+                                       .device = m->config.device,
+                                       .filters = gc_delay_line_filters(m->line),
+                                       .response = align_for_gpu,
+                                       .context = m};
+    gpuconv_status status = m->backend->open(&options, &m->gpu, error);
+    if (status)
+        return status;
+    m->mixture = gc_calloc((m->hops + 1) * m->channels, sizeof *m->mixture);
+    m->input = m->pinned = m->backend->alloc_pinned(m->gpu, m->channels * m->width);
+    return m->mixture && m->pinned ? GPUCONV_OK : gc_fail_memory(error, "the moving sources");
+}
+
+void gc_motion_close_gpu(gpuconv_motion *m) {
+    if (!m->gpu)
+        return;
+    m->backend->free_pinned(m->gpu, m->pinned);
+    m->backend->free(m->gpu);
+}
+
 gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
     const int64_t receivers = m->receivers, chunk = gc_motion_chunk(m), moments = (m->hops + 1) * m->channels;
     m->points = gc_power_of_two(gc_max(GC_FFT_MIN_POINTS, m->hop + m->taps - 1));
@@ -65,7 +110,7 @@ gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
     for (int64_t i = 0; i < 3 * m->channels; i++)
         atomic_init(&m->placed[i], (double)NAN);
     if (m->backend)
-        return gc_motion_open_gpu(m, error);
+        return open_gpu(m, error);
     m->fft = gc_fft_new(m->simd, m->points);
     if (!m->fft)
         return gc_fail_memory(error, "the moving sources");
@@ -157,24 +202,13 @@ void gc_motion_find_places(gpuconv_motion *m) {
     m->placed_chunks = m->chunk + 1;
 }
 
-gpuconv_status gc_motion_align(const gpuconv_motion *m, int response, float *taps, gpuconv_error *error) {
-    const gc_blend alone = {.measurement = {response, response, response}, .weight = {1, 0, 0}, .gain = 1};
-    float *work = gc_alloc(m->taps, sizeof *work);
-    gpuconv_status status = work ? GPUCONV_OK : gc_fail_memory(error, "the moving sources");
-    for (int r = 0; r < m->receivers && !status; r++)
-        status = gc_sofa_align(m->set, &alone, r, (double)(m->onset + GC_HALF_SINC),
-                               (gc_span){taps + r * m->taps, work, m->taps}, error);
-    free(work);
-    return status;
-}
-
 gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_error *error) {
     if (m->spectrum[response])
         return GPUCONV_OK;
     float *made = gc_calloc(m->receivers, m->floats * (int64_t)sizeof *made);
     float *taps = gc_calloc(m->receivers, m->taps * (int64_t)sizeof *taps);
     gpuconv_status status =
-        made && taps ? gc_motion_align(m, response, taps, error) : gc_fail_memory(error, "the moving sources");
+        made && taps ? align(m, response, taps, error) : gc_fail_memory(error, "the moving sources");
     for (int r = 0; r < m->receivers && !status; r++) {
         const float *const from[3] = {made + r * m->floats, made + r * m->floats, made + r * m->floats};
         const float weight[3] = {1, 0, 0}, *row = taps + r * m->taps;

@@ -1,11 +1,12 @@
 /* Peak rates of the CPU: arithmetic, memory copies and the start of a parallel job. */
+#include "measure.h"
+
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/dsp/simd.h"
-#include "libgpuconv/engine/measure_backend.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Times of batches on samples in device memory, for benchmarks: `signals` signals on each of several devices at once,
  * each signal with its own response. */
-#include "cuda_batch.h"
+#include "libgpuconv/cuda/cuda_batch.h"
 
-#include "cuda_time_plan.h"
+#include "cuda_timing.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"

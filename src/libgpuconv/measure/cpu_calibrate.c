@@ -1,4 +1,6 @@
 /* Measures the costs of operations on one core (costs.h). Each cost is the shortest of ROUNDS runs. */
+#include "measure.h"
+
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
@@ -8,7 +10,6 @@
 #include "libgpuconv/dsp/matrix_product.h"
 #include "libgpuconv/dsp/pcm.h"
 #include "libgpuconv/dsp/simd.h"
-#include "libgpuconv/engine/measure_backend.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,11 @@
 /* Timing of work on the device: a stream, events and memory that are released together, and the first error. */
-#ifndef GC_CUDA_CUDA_TIME_PLAN_H
-#define GC_CUDA_CUDA_TIME_PLAN_H
+#ifndef GC_MEASURE_CUDA_TIMING_H
+#define GC_MEASURE_CUDA_TIMING_H
 
-#include "cuda_convolver.h"
-#include "libgpuconv/engine/measure_backend.h"
+#include "libgpuconv/cuda/cuda_convolver.h"
+#include "measure.h"
+
+extern const gc_measures gc_measures_cuda;
 
 typedef struct gc_cuda_timer {
     gc_cuda_resources resources; /* once resources.err is set, the functions below do nothing */

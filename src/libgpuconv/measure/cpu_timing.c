@@ -1,36 +1,38 @@
-/* Times a plan on the CPU with samples that already lie in memory. */
-#include "section.h"
+/* Times plans, and convolutions of rows (gpuconv_arrays.h), on the CPU with samples that are in memory. */
+#include "measure.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/measure_backend.h"
+#include "libgpuconv/cpu/section.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------- */
 
 /* Floats of a page of memory, and between channels beyond whole pages: a processor lets a load wait for an earlier
  * store whose address differs from its own in whole pages. */
 enum { PAGE = 1024, APART = 272 };
 
 /* A convolver with planar buffers for the whole signal, laid out as the stream of cpu_backend.c lays out a chunk. */
-typedef struct workspace {
+typedef struct plan_run {
     const gpuconv_plan *plan;
     gc_convolver *convolver;
     gc_pool *pool;
     float *samples;          /* of the inputs, then of the outputs */
     int64_t history, stride; /* frames before the signal; floats of a channel */
     float **chunk;           /* per channel: where the current chunk begins */
-} workspace;
+} plan_run;
 
-static float *signal_of(const workspace *w, int channel) {
+static float *signal_of(const plan_run *w, int channel) {
     return w->samples + channel * w->stride + w->history;
 }
 
 /* Allocates everything and copies the inputs. Outputs are filled with NaN, so that samples that are not written show.
  * Returns false if there is too little memory. */
-static bool prepare(workspace *w, const gc_timing *timing) {
+static bool prepare(plan_run *w, const gc_timing *timing) {
     const gpuconv_plan *plan = w->plan;
     const int inputs = plan->ir->inputs, channels = inputs + plan->ir->outputs;
     w->history = gc_round_up(gc_schedule_overlap(&plan->choice.schedule), 16);
@@ -49,7 +51,7 @@ static bool prepare(workspace *w, const gc_timing *timing) {
 }
 
 /* Convolves the signal chunk by chunk. Returns false if the thread's cancel flag is set. */
-static bool run_once(const workspace *w, int64_t frames) {
+static bool run_once(const plan_run *w, int64_t frames) {
     const int inputs = w->plan->ir->inputs, channels = inputs + w->plan->ir->outputs;
     const int64_t chunk = w->plan->choice.chunk;
     gc_section_reset(w->convolver);
@@ -62,7 +64,7 @@ static bool run_once(const workspace *w, int64_t frames) {
 }
 
 gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const gc_timing *timing, gpuconv_error *error) {
-    workspace w = {.plan = plan};
+    plan_run w = {.plan = plan};
     bool ok = prepare(&w, timing);
     for (int run = -1; ok && run < timing->runs; run++) { /* run -1 warms up */
         double begin = gc_now();
@@ -77,4 +79,56 @@ gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const gc_timing *timin
     free(w.chunk);
     free(w.samples);
     return ok ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+/* Returns the rows as an array, to be freed; NULL without memory. */
+static char *repeat(const gc_timed_rows *rows, gpuconv_sample_type type) {
+    const int64_t row = rows->frames * gc_job_sample_bytes(type);
+    char *at = gc_calloc(rows->rows, row);
+    for (int64_t i = 0; i < rows->rows && at; i++)
+        memcpy(at + i * row, (const char *)rows->samples + i % rows->distinct * row, (size_t)row);
+    return at;
+}
+
+/* Measures the runs of a job after a warm-up. */
+static gpuconv_status run_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, const gc_rows_timing *t,
+                              gpuconv_error *error) {
+    size_t bytes = 0;
+    gpuconv_status status = gpuconv_arrays_workspace(arrays, job, &bytes, error);
+    void *workspace = !status && bytes ? gc_calloc((int64_t)bytes, 1) : NULL;
+    if (!status && bytes && !workspace)
+        return gc_fail_memory(error, "the benchmark");
+    for (int run = -1; run < t->runs && !status; run++) {
+        const double begin = gc_now();
+        status = gpuconv_arrays_run(arrays, job, workspace, bytes, NULL, error);
+        if (run >= 0)
+            t->seconds[run] = gc_now() - begin;
+        if (!status && gc_cancelled())
+            status = gc_fail_cancelled(error, "the benchmark");
+    }
+    free(workspace);
+    return status;
+}
+
+gpuconv_status gc_cpu_time_rows(const gpuconv_config *config, const gc_rows_timing *t, gpuconv_error *error) {
+    const int64_t row = t->signal.frames * gc_job_sample_bytes(t->type);
+    gpuconv_arrays *arrays = NULL;
+    char *signal = repeat(&t->signal, t->type), *response = repeat(&t->response, t->type);
+    char *output = gc_calloc(t->signal.rows, row);
+    gpuconv_status status = signal && response && output ? gpuconv_arrays_new_cpu(config->threads, &arrays, error)
+                                                         : gc_fail_memory(error, "the benchmark");
+    if (!status) {
+        const gpuconv_arrays_job job = gc_timed_job(t, signal, response, output);
+        memset(output, 0xff, (size_t)(t->signal.rows * row)); /* NaN */
+        status = run_job(arrays, &job, t, error);
+    }
+    for (int i = 0; i < t->checks && !status; i++)
+        memcpy((char *)t->output + i * row, output + t->checked[i] * row, (size_t)row);
+    gpuconv_arrays_free(arrays);
+    free(signal);
+    free(response);
+    free(output);
+    return status;
 }

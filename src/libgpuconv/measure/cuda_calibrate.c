@@ -3,12 +3,12 @@
  * Each of the other costs has a convolution whose time depends most on it: the cost is what makes the cost model
  * predict the time that was measured.
  */
-#include "cuda_algorithm.h"
-#include "cuda_arrays.h"
-#include "cuda_time_plan.h"
+#include "cuda_timing.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/cuda/cuda_algorithm.h"
+#include "libgpuconv/cuda/cuda_arrays.h"
 #include "libgpuconv/engine/backend.h"
 
 #include <math.h>
@@ -197,3 +197,13 @@ gpuconv_status gc_cuda_calibrate(const gpuconv_config *config, gc_costs *costs, 
     snprintf(costs->cuda, sizeof costs->cuda, "%s", device.name);
     return measure(config, &device, costs, error);
 }
+
+const gc_measures gc_measures_cuda = {
+    .peak_rates = gc_cuda_peak_rates,
+    .copy = gc_cuda_copy,
+    .time_plan = gc_cuda_time_plan,
+    .time_rows = gc_cuda_time_rows,
+    .time_batch = gc_cuda_time_batch,
+    .time_reference = gc_cuda_time_reference,
+    .calibrate = gc_cuda_calibrate,
+};

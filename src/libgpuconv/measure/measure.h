@@ -1,11 +1,12 @@
-/* The backend interface that measures: peak rates of the processor and the time of a plan. Benchmarks and calibration
- * use it; convolution jobs do not. */
-#ifndef GC_ENGINE_MEASURE_BACKEND_H
-#define GC_ENGINE_MEASURE_BACKEND_H
+/* Measurements of a backend: peak rates of its processor, times of plans, rows and batches on samples that are in its
+ * memory, the FFT library in common use on it, and the costs that plans use. Benchmarks and the calibration use them;
+ * nothing that convolves does. */
+#ifndef GC_MEASURE_MEASURE_H
+#define GC_MEASURE_MEASURE_H
 
-#include "costs.h"
 #include "gpuconv_arrays.h"
-#include "rows_executor.h"
+#include "libgpuconv/engine/costs.h"
+#include "libgpuconv/engine/rows_executor.h"
 
 /* Highest measured rates of a processor. */
 typedef struct gc_peak_rates {
@@ -58,6 +59,16 @@ static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, void *sig
     return job;
 }
 
+/* A batch to time on several devices at once, each signal with its own response. */
+typedef struct gc_batch_timing {
+    const int *device;
+    int devices;
+    int64_t signals; /* per device */
+    int64_t frames, taps;
+    int runs;
+    double *seconds; /* receives the time of one batch in each run, as a share of several queued together */
+} gc_batch_timing;
+
 /* What was timed of the FFT library of a processor. */
 typedef struct gc_reference {
     char name[64]; /* library, form and transform size */
@@ -91,20 +102,29 @@ typedef gpuconv_status gc_measure_rows(const gpuconv_config *config, const gc_ro
 /* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY. */
 typedef gpuconv_status gc_measure_costs(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
 
-typedef struct gc_measure_backend {
+/* Measures a batch from device memory to device memory. *error_db is the relative RMS error in dB over all frames,
+ * within 6 dB (dsp/point_sums.h). Fails with DEVICE or MEMORY. */
+typedef gpuconv_status gc_measure_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
+
+typedef struct gc_measures {
     gc_measure_rates *peak_rates;
     gc_measure_copy *copy;
     gc_measure_plan *time_plan;
     gc_measure_reference *time_reference;
     gc_measure_rows *time_rows;
+    gc_measure_batch *time_batch; /* NULL on the CPU */
     gc_measure_costs *calibrate;
-} gc_measure_backend;
+} gc_measures;
+
+/* Returns the measurements of a backend; NULL if there is no module of it. */
+const gc_measures *gc_measures_find(gpuconv_backend id);
 
 gc_measure_rates gc_cpu_peak_rates, gc_cuda_peak_rates;
 gc_measure_copy gc_cpu_copy, gc_cuda_copy;
 gc_measure_plan gc_cpu_time_plan, gc_cuda_time_plan;
 gc_measure_reference gc_cpu_time_reference, gc_cuda_time_reference;
 gc_measure_rows gc_cpu_time_rows, gc_cuda_time_rows;
+gc_measure_batch gc_cuda_time_batch;
 gc_measure_costs gc_cpu_calibrate, gc_cuda_calibrate;
 
 #endif

@@ -1,12 +1,13 @@
 /* Reference measurement with FFTW: overlap-save with real FFTs, planned with FFTW_MEASURE, on all cores, at the fastest
  * of a few transform sizes. FFTW is loaded with dlopen, so that the library does not depend on it. */
+#include "measure.h"
+
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/module.h"
 #include "libgpuconv/core/pool.h"
-#include "libgpuconv/engine/measure_backend.h"
 #include "libgpuconv/engine/plan.h"
 
 #include <dlfcn.h>

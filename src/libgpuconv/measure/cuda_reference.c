@@ -8,7 +8,7 @@
  *
  * The library is opened at run time, so that gpuconv does not depend on it.
  */
-#include "cuda_time_plan.h"
+#include "cuda_timing.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
