@@ -247,18 +247,46 @@ GPUCONV_API gpuconv_status gpuconv_arrays_workspace(const gpuconv_arrays *arrays
 GPUCONV_API gpuconv_status gpuconv_arrays_run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace,
                                               size_t bytes, struct CUstream_st *stream, gpuconv_error *error);
 
+/** A planned job: its shapes, types and options, and how it is computed. Immutable; shared by threads as its place is.
+ * It must be freed before its place and its prepared responses. */
+typedef struct gpuconv_arrays_plan gpuconv_arrays_plan;
+
 /**
- * Writes how a job is computed, and why, as one sentence: the name of the algorithm, a colon, sizes, and the predicted
- * time. On the CPU the sentence is about the longest rows.
+ * Plans a job, for many runs with other arrays of the same shapes: a run then makes no choice. Depends on what
+ * gpuconv_arrays_workspace depends on.
  * @param arrays      the place
- * @param job         as for gpuconv_arrays_workspace
- * @param[out] text   the sentence, shortened if it does not fit
- * @param size        bytes of `text`; 256 are enough
+ * @param job         the job; may be freed afterwards
+ * @param[out] plan   the plan; the caller frees it
  * @param[out] error  the reason of a failure; may be NULL
  * @return ARGUMENT, UNSUPPORTED, MEMORY
  */
-GPUCONV_API gpuconv_status gpuconv_arrays_plan(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text,
-                                               size_t size, gpuconv_error *error);
+GPUCONV_API gpuconv_status gpuconv_arrays_plan_new(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
+                                                   gpuconv_arrays_plan **plan, gpuconv_error *error);
+
+/** Returns the bytes of device memory that a run needs; 0 on the CPU and of NULL. */
+GPUCONV_API size_t gpuconv_arrays_plan_workspace(const gpuconv_arrays_plan *plan);
+
+/** Returns how the job is computed, and why, as one sentence: the name of the algorithm, a colon, sizes, and the
+ * predicted time, on the CPU of the longest rows. Lives as long as the plan; "" of NULL. */
+GPUCONV_API const char *gpuconv_arrays_plan_reason(const gpuconv_arrays_plan *plan);
+
+/**
+ * Does what gpuconv_arrays_run does, by a plan.
+ * @param plan        the plan
+ * @param job         a job of the same shapes, types, options and prepared responses, and with the same pointers NULL,
+ * as the one that was planned; it may be freed after the call
+ * @param workspace   device memory aligned to 256 bytes; its content is lost. NULL if the plan needs 0 bytes
+ * @param bytes       its size, at least gpuconv_arrays_plan_workspace
+ * @param stream      a stream of the device, as cudaStream_t; NULL on the CPU
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return as gpuconv_arrays_run; ARGUMENT also if the plan is of other shapes
+ */
+GPUCONV_API gpuconv_status gpuconv_arrays_plan_run(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job,
+                                                   void *workspace, size_t bytes, struct CUstream_st *stream,
+                                                   gpuconv_error *error);
+
+/** Frees a plan. Work that was queued with it may go on. */
+GPUCONV_API void gpuconv_arrays_plan_free(gpuconv_arrays_plan *plan);
 
 /** @} */
 

@@ -19,10 +19,9 @@ from ._modes import Mode, window
 
 _core: Any = _binding  # builds without CUDA lack the classes of the device
 _devices: dict[int, Any] = {}
-_jobs: dict[Any, "_Plan"] = {}
-_recent: dict[Any, "_Plan"] = {}
+_plans: dict[Any, "_Plan"] = {}  # by layouts and operation, and by the keys of the arguments of convolve_arrays()
 _held: deque[tuple[Callable[[], bool], Any]] = deque()  # arrays of JAX that a stream may still read
-MAX_JOBS = 1024
+MAX_PLANS = 1024
 Gates = tuple[Any, Any, Any]  # pre, post, skip; None: none
 
 
@@ -110,13 +109,18 @@ def plan_of(library: Any, operation: int, x: Any, h: Any, offset: int, frames: i
     x_layout, h_layout = library.layout("x", x), library.layout("h", h)
     gate_layouts = tuple(g if g is None else library.layout("gate", g) for g in gates)
     key = (device, operation, x_layout, h_layout, offset, frames, target, hop, linear, gate_layouts)
-    jobs = _jobs if prepared is None else prepared.jobs  # plans of kept responses live as long as these
-    plan = jobs.get(key)
+    plans = _plans if prepared is None else prepared.plans  # plans of kept responses live as long as these
+    plan = plans.get(key)
     if plan is None:
-        if len(jobs) >= MAX_JOBS:
-            jobs.clear()
-        plan = jobs[key] = _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared, hop, linear,
-                                 gate_layouts)
+        plan = _keep(plans, key, _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared, hop, linear,
+                                       gate_layouts))
+    return plan
+
+
+def _keep(plans: dict[Any, _Plan], key: Any, plan: _Plan) -> _Plan:
+    if len(plans) >= MAX_PLANS:
+        plans.clear()
+    plans[key] = plan
     return plan
 
 
@@ -163,9 +167,9 @@ def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int
     if kind == "jax":
         return _convolve_jax(x, h, mode, axis, delay, prepared)
     library = _adapters.get(kind) or adapter(kind)
-    recent = _recent if prepared is None else prepared.recent
+    plans = _plans if prepared is None else prepared.plans
     key = (library.key(x), library.key(h), mode, axis, delay)
-    plan = recent.get(key)
+    plan = plans.get(key)
     if plan is not None and library.is_current(plan.device):
         return execute(library, plan, x, h)
     check_frames("x", tuple(x.shape), axis)
@@ -183,10 +187,8 @@ def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int
     x, h = library.resolve(x), library.resolve(h)
     y = run(kind, CONVOLVE, x, h, offset, frames, (), prepared)
     if last and library.key(x) == key[0] and library.key(h) == key[1]:
-        if len(recent) >= MAX_JOBS:
-            recent.clear()
         with library.current(library.device(x)):
-            recent[key] = plan_of(library, CONVOLVE, x, h, offset, frames, (), prepared)
+            _keep(plans, key, plan_of(library, CONVOLVE, x, h, offset, frames, (), prepared))
     return y if last else library.move(y, -1, axis)
 
 
@@ -246,8 +248,7 @@ class Prepared:
         self.through = kind
         library = adapter(kind)
         self.h, layout = self._rows(h)
-        self.jobs: dict[Any, _Plan] = {}
-        self.recent: dict[Any, _Plan] = {}
+        self.plans: dict[Any, _Plan] = {}
         device = library.device(self.h)
         with library.current(device):
             self.responses = _core.CudaResponses(_device(device), layout, library.pointer(self.h), frames, library.stream(self.h))
@@ -278,8 +279,7 @@ class Prepared:
             if self.kind == "jax":
                 hold(library, self.source)
         self.h = h
-        self.jobs.clear()
-        self.recent.clear()
+        self.plans.clear()
 
     def plan(self, rows: int, frames: int, threads: Any = None) -> tuple[str, str, str]:
         """Returns the backend, the device, and a sentence on how `rows` signals of `frames` frames are convolved."""

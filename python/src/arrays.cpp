@@ -13,6 +13,7 @@ namespace {
 
 using place_owner = std::unique_ptr<gpuconv_arrays, deleter<gpuconv_arrays_free>>;
 using responses_owner = std::unique_ptr<gpuconv_responses, deleter<gpuconv_responses_free>>;
+using plan_owner = std::unique_ptr<gpuconv_arrays_plan, deleter<gpuconv_arrays_plan_free>>;
 using streamer_owner = std::unique_ptr<gpuconv_streamer, deleter<gpuconv_streamer_free>>;
 
 // ---- In host memory ----
@@ -211,11 +212,11 @@ struct host_prepared {
     }
 };
 
-std::string plan_text(const gpuconv_arrays *place, const gpuconv_arrays_job &job) {
-    char text[256];
+plan_owner plan_of(gpuconv_arrays *place, const gpuconv_arrays_job &job) {
+    gpuconv_arrays_plan *made = nullptr;
     gpuconv_error error = {};
-    check(gpuconv_arrays_plan(place, &job, text, sizeof text, &error), error);
-    return text;
+    check(gpuconv_arrays_plan_new(place, &job, &made, &error), error);
+    return plan_owner(made);
 }
 
 // How `rows` signals of `frames` frames are convolved with a response of `taps` taps each.
@@ -225,7 +226,7 @@ std::string plan_host(int64_t rows, int64_t frames, int64_t taps, int threads) {
     job.signal = gpuconv_rows_of_floats(nullptr, rows, frames);
     job.response = gpuconv_rows_of_floats(nullptr, rows, taps);
     job.output = gpuconv_rows_of_floats(nullptr, rows, frames + taps - 1);
-    return plan_text(on.place(), job);
+    return gpuconv_arrays_plan_reason(plan_of(on.place(), job).get());
 }
 
 // Returns an integer whose highest bit is set if one of the frames, `step` apart, is NaN or infinite. The compiler
@@ -285,17 +286,16 @@ gpuconv_rows array_of(const layout &l, uintptr_t data) {
 }
 
 struct planned_job {
-    const device *home;
     gpuconv_arrays_job job;
     gpuconv_rows pre, post; // if the job points to them
-    size_t bytes = 0;
+    plan_owner plan;
 };
 
 void plan_job(planned_job *self, const device &home, int operation, const layout &signal, const layout &response,
               const layout &output, int64_t group, int64_t offset, const responses *prepared, int64_t hop, bool linear,
               const std::optional<layout> &pre, const std::optional<layout> &post, bool skip) {
     static const float any = 0;
-    new (self) planned_job{&home, new_job(operation, group, offset, prepared ? prepared->kept.get() : nullptr), {}, {}};
+    new (self) planned_job{new_job(operation, group, offset, prepared ? prepared->kept.get() : nullptr), {}, {}, {}};
     self->job.signal = array_of(signal, 0);
     self->job.response = array_of(response, 0);
     self->job.output = array_of(output, 0);
@@ -309,8 +309,7 @@ void plan_job(planned_job *self, const device &home, int operation, const layout
         self->job.post = &self->post;
     }
     self->job.skip = skip ? &any : nullptr;
-    gpuconv_error error = {};
-    check(gpuconv_arrays_workspace(home.place.get(), &self->job, &self->bytes, &error), error);
+    self->plan = plan_of(home.place.get(), self->job);
 }
 
 // Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written; gates: pre, post and
@@ -328,8 +327,8 @@ void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr
     role(job, 1).data = reinterpret_cast<void *>(second);
     role(job, 2).data = reinterpret_cast<void *>(made);
     gpuconv_error error = {};
-    check(gpuconv_arrays_run(self.home->place.get(), &job, reinterpret_cast<void *>(workspace), self.bytes,
-                             stream_of(stream), &error),
+    check(gpuconv_arrays_plan_run(self.plan.get(), &job, reinterpret_cast<void *>(workspace),
+                                  gpuconv_arrays_plan_workspace(self.plan.get()), stream_of(stream), &error),
           error);
 }
 
@@ -409,8 +408,8 @@ void bind_arrays(nb::module_ &m) {
              nb::arg("operation"), nb::arg("signal"), nb::arg("response"), nb::arg("output"), nb::arg("group"),
              nb::arg("offset"), nb::arg("prepared").none(), nb::arg("hop") = 0, nb::arg("linear") = false,
              nb::arg("pre") = nb::none(), nb::arg("post") = nb::none(), nb::arg("skip") = false)
-        .def_ro("workspace", &planned_job::bytes)
-        .def_prop_ro("plan", [](const planned_job &j) { return plan_text(j.home->place.get(), j.job); })
+        .def_prop_ro("workspace", [](const planned_job &j) { return gpuconv_arrays_plan_workspace(j.plan.get()); })
+        .def_prop_ro("plan", [](const planned_job &j) { return gpuconv_arrays_plan_reason(j.plan.get()); })
         .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"),
              nb::arg("stream"), nb::arg("gates") = gate_pointers{});
     nb::class_<streamer>(m, "CudaStreamer", "Blocks in, blocks out, with the state on the device.")

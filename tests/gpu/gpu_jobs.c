@@ -186,16 +186,18 @@ void trial_free(trial *t) {
 }
 
 double trial_run(trial *t, const char *what) {
-    size_t bytes = 0;
     gpuconv_error error = {0};
+    gpuconv_arrays_plan *plan = NULL;
     void *workspace = NULL;
-    CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t->job, &bytes, &error), "%s: %s", what, error.message);
+    CHECK(!gpuconv_arrays_plan_new(jobs_cuda, &t->job, &plan, &error), "%s: %s", what, error.message);
+    const size_t bytes = gpuconv_arrays_plan_workspace(plan);
     CHECK(cudaMalloc(&workspace, bytes + 256) == cudaSuccess, "%s: no workspace", what);
     CHECK(cudaMemset(workspace, 0xff, bytes + 256) == cudaSuccess, "no memset");
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
     CHECK(cudaDeviceSynchronize() == cudaSuccess, "%s: no synchronisation", what);
-    CHECK(!gpuconv_arrays_run(jobs_cuda, &t->job, workspace, bytes, stream, &error), "%s: %s", what, error.message);
+    CHECK(!gpuconv_arrays_plan_run(plan, &t->job, workspace, bytes, stream, &error), "%s: %s", what, error.message);
+    gpuconv_arrays_plan_free(plan);
     const cudaError_t err = cudaStreamSynchronize(stream);
     CHECK(!err, "%s: %s", what, cudaGetErrorString(err));
     cudaStreamDestroy(stream);

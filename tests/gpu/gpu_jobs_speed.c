@@ -110,6 +110,7 @@ typedef struct bench {
     int64_t responses, frames_out;
     float *host[3]; /* signal, response, gradient of the output */
     gpuconv_arrays_job job[SETS][3];
+    gpuconv_arrays_plan *plan[3]; /* of each operation */
     gpuconv_responses *kept;
     gpuconv_rows pre[SETS], post[SETS];
     void *memory[SETS * 9 + 1];
@@ -280,10 +281,19 @@ static double bound_of(const row *r) {
     return r->type == GPUCONV_SAMPLE_F32 ? -115 : -48;
 }
 
+/* Plans an operation anew, after a change of what the place may choose. */
+static void plan(bench *b, int operation) {
+    gpuconv_error error = {0};
+    gpuconv_arrays_plan_free(b->plan[operation]);
+    require(!gpuconv_arrays_plan_new(b->cuda, &b->job[0][operation], &b->plan[operation], &error), b->row->label,
+            error.message);
+}
+
 static void run(bench *b, int set, int first, int last) {
     gpuconv_error error = {0};
     for (int operation = first; operation <= last; operation++)
-        require(!gpuconv_arrays_run(b->cuda, &b->job[set][operation], b->workspace, b->bytes, b->stream, &error),
+        require(!gpuconv_arrays_plan_run(b->plan[operation], &b->job[set][operation], b->workspace, b->bytes, b->stream,
+                                         &error),
                 b->row->label, error.message);
 }
 
@@ -390,6 +400,7 @@ static double try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t
     const gc_rows_plan *p = &call.plan;
     if (!gc_cuda_prepare(cuda, &b->job[0][operation], &call, NULL) && p->seconds > 0 &&
         p->seconds < 1.7 * choice.plan.seconds + 10e-6 && (size_t)p->bytes <= b->bytes) {
+        plan(b, operation);
         const double error = check_poisoned(b, operation), us = measure_graph(b, operation);
         ms = measure(b, operation, operation, &spread, &cpu);
         printf("    %d %-16s %9.4f ms  in a graph %8.2f us  predicted %9.4f ms  %7.1f dB  %lld segments, %lld splits, "
@@ -400,6 +411,7 @@ static double try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t
     }
     cuda->figures.workspace = before;
     cuda->only = NULL;
+    plan(b, operation);
     return ms;
 }
 
@@ -448,6 +460,8 @@ static json_t *run_row(gpuconv_arrays *cuda, const row *r, bool all) {
     require(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking) == cudaSuccess, "", "no stream");
     b.workspace = device_memory(&b, (int64_t)b.bytes);
     make_jobs(&b);
+    for (int operation = 0; operation < operations; operation++)
+        plan(&b, operation);
     const double ms = measure(&b, 0, operations - 1, &spread, &cpu);
     for (int operation = 0; operation < operations; operation++) {
         gc_cuda_call call;
@@ -461,6 +475,8 @@ static json_t *run_row(gpuconv_arrays *cuda, const row *r, bool all) {
            choice);
     if (all)
         try_all(&b, operations);
+    for (int i = 0; i < 3; i++)
+        gpuconv_arrays_plan_free(b.plan[i]);
     gpuconv_responses_free(b.kept);
     for (int i = 0; i < b.count; i++)
         cudaFree(b.memory[i]);

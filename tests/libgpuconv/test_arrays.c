@@ -422,7 +422,6 @@ static void a_filter_that_changes_with_time_needs_a_response_for_each_block(void
     for (int i = 0; i < COUNT(jobs); i++) {
         gpuconv_arrays_job job = gpuconv_arrays_job_default();
         gpuconv_error error = {0};
-        char text[256];
         job.signal = gpuconv_rows_of_floats(x, 2, 10);
         job.response = gpuconv_rows_of_floats(h, jobs[i].responses, 3);
         job.output = gpuconv_rows_of_floats(y, 2, 12);
@@ -431,9 +430,12 @@ static void a_filter_that_changes_with_time_needs_a_response_for_each_block(void
         const gpuconv_status status = gpuconv_arrays_run(place, &job, NULL, 0, NULL, &error);
         CHECK(jobs[i].words ? status == GPUCONV_ERROR_ARGUMENT && strstr(error.message, jobs[i].words) : !status,
               "job %d: %s", i, error.message);
+        gpuconv_arrays_plan *plan;
+        CHECK(gpuconv_arrays_plan_new(place, &job, &plan, &error) == status, "job %d: the plan has another status", i);
         if (!status)
-            CHECK(!gpuconv_arrays_plan(place, &job, text, sizeof text, &error) && strstr(text, "6 convolutions with 3"),
-                  "%s", text);
+            CHECK(strstr(gpuconv_arrays_plan_reason(plan), "6 convolutions with 3"), "%s",
+                  gpuconv_arrays_plan_reason(plan));
+        gpuconv_arrays_plan_free(plan);
     }
     gpuconv_arrays_free(place);
 }
@@ -510,17 +512,59 @@ static void a_plan_names_its_algorithm(void **state) {
                  {50000, 50000, 32, "partitioned: "}};
     gpuconv_arrays *place = new_place(1);
     for (int i = 0; i < COUNT(cases); i++) {
-        char text[256];
         gpuconv_error error;
+        gpuconv_arrays_plan *plan;
         gpuconv_arrays_job job = gpuconv_arrays_job_default();
         job.signal = gpuconv_rows_of_floats(NULL, 3, cases[i].frames);
         job.response = gpuconv_rows_of_floats(NULL, 3, cases[i].taps);
         job.output = gpuconv_rows_of_floats(NULL, 3, cases[i].output);
-        CHECK(!gpuconv_arrays_plan(place, &job, text, sizeof text, &error), "%s", error.message);
+        CHECK(!gpuconv_arrays_plan_new(place, &job, &plan, &error), "%s", error.message);
+        const char *text = gpuconv_arrays_plan_reason(plan);
         CHECK(strncmp(text, cases[i].name, strlen(cases[i].name)) == 0, "%s", text);
+        gpuconv_arrays_plan_free(plan);
         job.response.rows = 4;
-        CHECK(gpuconv_arrays_plan(place, &job, text, sizeof text, &error) == GPUCONV_ERROR_ARGUMENT, "accepted");
+        CHECK(gpuconv_arrays_plan_new(place, &job, &plan, &error) == GPUCONV_ERROR_ARGUMENT && !plan, "accepted");
     }
+    gpuconv_arrays_free(place);
+}
+
+/* A plan runs any arrays of its shapes with the bytes of gpuconv_arrays_run, and refuses other shapes and options. */
+static void a_plan_runs_its_shapes_and_no_others(void **state) {
+    (void)state;
+    enum { LENGTH = 900, LONG = 40, COPIES = 3 };
+    static float x[COPIES * LENGTH], other[COPIES * LENGTH], h[LONG], y[COPIES * LENGTH], want[COPIES * LENGTH];
+    gpuconv_arrays *place = new_place(2);
+    gpuconv_arrays_plan *plan;
+    gpuconv_error error;
+    oracle_random r = {5};
+    oracle_fill(&r, x, COPIES * LENGTH);
+    oracle_fill(&r, other, COPIES * LENGTH);
+    oracle_fill(&r, h, LONG);
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    job.signal = gpuconv_rows_of_floats(x, COPIES, LENGTH);
+    job.response = gpuconv_rows_of_floats(h, 1, LONG);
+    job.output = gpuconv_rows_of_floats(y, COPIES, LENGTH);
+    CHECK(!gpuconv_arrays_plan_new(place, &job, &plan, &error), "%s", error.message);
+    assert_int_equal(gpuconv_arrays_plan_workspace(plan), 0);
+    float *const signals[] = {x, other};
+    for (int i = 0; i < 2; i++) {
+        memset(y, 0xff, sizeof y);
+        job.signal.data = signals[i];
+        job.output.data = want;
+        run(place, &job);
+        job.output.data = y;
+        CHECK(!gpuconv_arrays_plan_run(plan, &job, NULL, 0, NULL, &error), "%s", error.message);
+        assert_memory_equal(y, want, sizeof y);
+    }
+    job.offset = 1;
+    CHECK(gpuconv_arrays_plan_run(plan, &job, NULL, 0, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+              strstr(error.message, "make a plan"),
+          "another offset is accepted");
+    job.offset = 0;
+    job.signal.rows = job.output.rows = COPIES - 1;
+    CHECK(gpuconv_arrays_plan_run(plan, &job, NULL, 0, NULL, &error) == GPUCONV_ERROR_ARGUMENT,
+          "other rows are accepted");
+    gpuconv_arrays_plan_free(plan);
     gpuconv_arrays_free(place);
 }
 
@@ -623,6 +667,7 @@ int main(void) {
         cmocka_unit_test(rows_whose_first_term_is_the_longest_are_convolved),
         cmocka_unit_test(divided_rows_share_the_transforms_of_a_response),
         cmocka_unit_test(a_plan_names_its_algorithm),
+        cmocka_unit_test(a_plan_runs_its_shapes_and_no_others),
         cmocka_unit_test(a_streamer_gives_the_whole_convolution),
         cmocka_unit_test(a_batch_slot_gives_the_bytes_of_the_engine),
     };

@@ -31,11 +31,11 @@ static struct {
     gpuconv_responses *prepared, *made_responses;
     gpuconv_streamer *streamer, *made_streamer;
     gpuconv_rows rows;
+    gpuconv_arrays_plan *rows_plan;
     size_t bytes;
     int64_t produced;
     double number;
     float samples[64];
-    char text[64];
     float *planes[1];
     const float *taps[1];
     gpuconv_error error;
@@ -200,7 +200,11 @@ static int null; /* the number of the pointer that is NULL */
     NEUTRAL(gpuconv_arrays_device, 1, gpuconv_arrays_device(NULL) == -1)                                               \
     REFUSED(gpuconv_arrays_workspace, 3, gpuconv_arrays_workspace(ARRAYS, P(1, &o.arrays_job), P(2, &o.bytes), E))     \
     REFUSED(gpuconv_arrays_run, 2, gpuconv_arrays_run(ARRAYS, P(1, &o.arrays_job), NULL, 0, NULL, E))                  \
-    REFUSED(gpuconv_arrays_plan, 3, gpuconv_arrays_plan(ARRAYS, P(1, &o.arrays_job), P(2, o.text), sizeof o.text, E))  \
+    REFUSED(gpuconv_arrays_plan_new, 3, gpuconv_arrays_plan_new(ARRAYS, P(1, &o.arrays_job), P(2, &o.rows_plan), E))   \
+    NEUTRAL(gpuconv_arrays_plan_workspace, 1, gpuconv_arrays_plan_workspace(NULL) == 0)                                \
+    NEUTRAL(gpuconv_arrays_plan_reason, 1, *gpuconv_arrays_plan_reason(NULL) == 0)                                     \
+    REFUSED(gpuconv_arrays_plan_run, 1, gpuconv_arrays_plan_run(P(0, o.rows_plan), NULL, NULL, 0, NULL, E))            \
+    NEUTRAL(gpuconv_arrays_plan_free, 1, DONE(gpuconv_arrays_plan_free(NULL)))                                         \
     REFUSED(gpuconv_responses_new, 3, gpuconv_responses_new(ARRAYS, ROWS, 8, NULL, P(2, &o.made_responses), E))        \
     REFUSED(gpuconv_responses_route, 3, gpuconv_responses_route(ARRAYS, P(1, o.ir), 8, P(2, &o.made_responses), E))    \
     REFUSED(gpuconv_responses_update, 3, gpuconv_responses_update(ARRAYS, P(2, o.prepared), ROWS, NULL, E))            \

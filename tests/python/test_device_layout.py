@@ -119,8 +119,7 @@ def stand_in(monkeypatch):
     for module in (_cuda, _device_stream):
         monkeypatch.setattr(module, "_core", StandIn)
     monkeypatch.setitem(_cuda_libraries.adapters, "host", HostLibrary())
-    monkeypatch.setattr(_cuda, "_jobs", {})
-    monkeypatch.setattr(_cuda, "_recent", {})
+    monkeypatch.setattr(_cuda, "_plans", {})
     monkeypatch.setattr(_cuda, "_devices", {})
 
 
@@ -142,7 +141,7 @@ def arrays(draw):
 @given(arrays())
 def test_any_batches_and_strides(pair):
     x, h = pair
-    _cuda._jobs.clear()
+    _cuda._plans.clear()
     total = x.shape[-1] + h.shape[-1] - 1
     for _ in range(2):  # the second time with the planned job
         assert_close(_cuda.run("host", _cuda.CONVOLVE, x, h, 0, total), oracle(x, h), bound=-100)
@@ -152,7 +151,7 @@ def test_any_batches_and_strides(pair):
 @given(arrays(), st.integers(0, 4))
 def test_gradients_are_adjoint(pair, offset):
     x, h = pair
-    _cuda._jobs.clear()
+    _cuda._plans.clear()
     batch = np.broadcast_shapes(x.shape[:-1], h.shape[:-1])
     g = np.random.default_rng(1).standard_normal(batch + (x.shape[-1],)).astype(np.float32)
     y = _cuda.run("host", _cuda.CONVOLVE, x, h, offset, x.shape[-1])
@@ -203,12 +202,12 @@ def test_kept_responses_of_any_batch_and_their_update(pair):
     for _ in range(3):
         assert_close(kept(x, "full"), oracle(x, h), bound=-100)
         assert_close(_cuda.convolve_arrays("host", x, h, "full", -1, 0), oracle(x, h), bound=-100)
-    _cuda._jobs.clear()
+    _cuda._plans.clear()
     kept(x, "full")
     other = np.random.default_rng(9).standard_normal(h.shape).astype(np.float32)
     kept.update(other)
     assert_close(kept(x, "full"), oracle(x, other), bound=-100)
-    assert not _cuda._jobs  # plans are freed with the responses that they hold
+    assert not _cuda._plans  # plans are freed with the responses that they hold
 
 
 @pytest.mark.parametrize("taps", [1, 7, 40])

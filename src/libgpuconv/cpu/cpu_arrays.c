@@ -162,6 +162,11 @@ static gpuconv_status new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *r
     return status;
 }
 
+static gpuconv_status check_no_stream(const struct CUstream_st *stream, gpuconv_error *error) {
+    return stream ? gc_fail(error, GPUCONV_ERROR_ARGUMENT, "stream is %p; use NULL on the CPU", (const void *)stream)
+                  : GPUCONV_OK;
+}
+
 /* Convolves the past and the block: one job. */
 static gpuconv_status process(gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,
                               struct CUstream_st *stream, gpuconv_error *error) {
@@ -176,7 +181,12 @@ static gpuconv_status process(gpuconv_streamer *streamer, const gpuconv_rows *in
         const gc_array row = gc_array_of_row(in, c);
         gc_row_gather(&row, 0, block, s->window + c * s->frames + s->history);
     }
-    const gpuconv_status status = gc_cpu_run_job(s->base.arrays, &job, NULL, 0, stream, error);
+    gc_job_shape shape;
+    gpuconv_status status = check_no_stream(stream, error);
+    if (!status)
+        status = gc_job_check(s->base.arrays, &job, &shape, error);
+    if (!status)
+        status = gc_cpu_run_job((gc_cpu_arrays *)s->base.arrays, &job, &shape, error);
     for (int64_t c = 0; c < channels; c++)
         memmove(s->window + c * s->frames, s->window + c * s->frames + block, (size_t)s->history * sizeof *s->window);
     return status;
@@ -190,19 +200,28 @@ static gpuconv_status reset(gpuconv_streamer *streamer, struct CUstream_st *stre
     return GPUCONV_OK;
 }
 
-static gpuconv_status workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
-                                gpuconv_error *error) {
-    gc_job_shape shape;
-    *bytes = 0;
-    return gc_job_check(arrays, job, &shape, error);
+/* Rows are planned one by one while they are computed (row_plan.c). */
+static gpuconv_status plan_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
+    (void)job;
+    (void)plan;
+    (void)error;
+    return GPUCONV_OK;
+}
+
+static gpuconv_status run_job(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace,
+                              size_t bytes, struct CUstream_st *stream, gpuconv_error *error) {
+    (void)workspace;
+    (void)bytes;
+    const gpuconv_status status = check_no_stream(stream, error);
+    return status ? status : gc_cpu_run_job((gc_cpu_arrays *)plan->arrays, job, &plan->shape, error);
 }
 
 const gc_rows_executor gc_rows_cpu = {
     .open = open_arrays,
     .free = free_arrays,
-    .workspace = workspace,
-    .run = gc_cpu_run_job,
-    .plan = gc_cpu_plan_job,
+    .plan = plan_job,
+    .describe = gc_cpu_describe_job,
+    .run = run_job,
     .new_responses = new_responses,
     .route_responses = route_responses,
     .update_responses = update_responses,

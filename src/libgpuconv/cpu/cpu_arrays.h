@@ -18,10 +18,11 @@ typedef struct gc_cpu_responses {
     gpuconv_ir *ir; /* owns the taps and has the routes; NULL: without routes */
 } gc_cpu_responses;
 
-/* Members of gc_rows_executor (engine/rows_executor.h). */
-gpuconv_status gc_cpu_run_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *unused, size_t bytes,
-                              struct CUstream_st *stream, gpuconv_error *error);
-gpuconv_status gc_cpu_plan_job(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
-                               gpuconv_error *error);
+/* Runs a checked job of shape *shape. @return MEMORY, CANCELLED, UNSUPPORTED */
+gpuconv_status gc_cpu_run_job(gc_cpu_arrays *arrays, const gpuconv_arrays_job *job, const gc_job_shape *shape,
+                              gpuconv_error *error);
+
+/* The entry `describe` of gc_rows_executor. */
+gpuconv_status gc_cpu_describe_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error);
 
 #endif

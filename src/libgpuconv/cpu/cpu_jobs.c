@@ -282,21 +282,12 @@ static void share_responses(work *w) {
         w->shared = gc_calloc(s->responses, sizeof *w->shared);
 }
 
-gpuconv_status gc_cpu_run_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *unused, size_t bytes,
-                              struct CUstream_st *stream, gpuconv_error *error) {
-    gc_job_shape shape;
-    work w = {.rows = &((gc_cpu_arrays *)arrays)->rows, .job = job, .shape = &shape, .target = gc_job_written(job)};
-    (void)unused;
-    (void)bytes;
-    if (stream)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "stream is %p; use NULL on the CPU", (void *)stream);
-    gpuconv_status status = gc_job_check(arrays, job, &shape, error);
-    if (!status)
-        status = gc_job_check_pointers(job, error);
-    if (status)
-        return status;
-    if (shape.hop) {
-        status = gc_cpu_run_varying(w.rows, job, &shape, error);
+gpuconv_status gc_cpu_run_job(gc_cpu_arrays *arrays, const gpuconv_arrays_job *job, const gc_job_shape *shape,
+                              gpuconv_error *error) {
+    work w = {.rows = &arrays->rows, .job = job, .shape = shape, .target = gc_job_written(job)};
+    gpuconv_status status;
+    if (shape->hop) {
+        status = gc_cpu_run_varying(w.rows, job, shape, error);
         gc_rows_forget(w.rows);
         return status;
     }
@@ -304,7 +295,7 @@ gpuconv_status gc_cpu_run_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *
     if (sorted)
         share_responses(&w);
     status = sorted ? run_work(&w, error) : gc_fail_memory(error, "the products of a job");
-    for (int64_t i = 0; w.shared && i < shape.responses; i++)
+    for (int64_t i = 0; w.shared && i < shape->responses; i++)
         gc_kept_response_free_spectra(&w.shared[i]);
     gc_rows_forget(w.rows);
     free(w.shared);
@@ -315,8 +306,7 @@ gpuconv_status gc_cpu_run_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *
     return status;
 }
 
-gpuconv_status gc_cpu_plan_job(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
-                               gpuconv_error *error) {
+gpuconv_status gc_cpu_describe_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
     const char *const names[] = {[GC_ROW_ZERO] = "none",
                                  [GC_ROW_DIRECT] = gc_cpu_direct.row.name,
                                  [GC_ROW_OVERLAP_SAVE] = gc_cpu_overlap_save.row.name,
@@ -325,26 +315,23 @@ gpuconv_status gc_cpu_plan_job(const gpuconv_arrays *arrays, const gpuconv_array
     gpuconv_arrays_job longest = *job; /* without lengths and memory, which a plan does not read */
     gpuconv_rows *all[] = {&longest.signal, &longest.response, &longest.output};
     gc_row last = {0};
-    gc_job_shape shape;
-    gpuconv_status status = gc_job_check(arrays, job, &shape, error);
-    if (status)
-        return status;
+    const gc_job_shape *s = &plan->shape;
     for (int i = 0; i < 3; i++)
         *all[i] = (gpuconv_rows){.rows = all[i]->rows, .frames = all[i]->frames, .step = 1};
     longest.gain = NULL;
-    if (shape.hop) { /* a block with its response */
-        longest.signal.frames = gc_min(shape.hop, shape.signal_frames);
-        longest.output.frames = longest.signal.frames + shape.taps - 1;
+    if (s->hop) { /* a block with its response */
+        longest.signal.frames = gc_min(s->hop, s->signal_frames);
+        longest.output.frames = longest.signal.frames + s->taps - 1;
         longest.offset = 0;
     }
-    const int64_t count = count_products(&shape) * gc_max(1, shape.blocks);
-    const product p = product_of(&longest, &shape, 0);
+    const int64_t count = count_products(s) * gc_max(1, s->blocks);
+    const product p = product_of(&longest, s, 0);
     gc_row row = {0};
     set_operands(&longest, &p, &row);
     row.output.frames = gc_job_written(&longest)->frames;
-    status = gc_row_plan(&((const gc_cpu_arrays *)arrays)->rows.costs, &row, &last, error);
+    const gpuconv_status status = gc_row_plan(&((const gc_cpu_arrays *)plan->arrays)->rows.costs, &row, &last, error);
     if (!status)
-        gc_format(text, size,
+        gc_format(plan->reason, sizeof plan->reason,
                   "%s: %lld convolutions with %lld taps, blocks of %lld frames, transforms of %lld points; %.3g ms on "
                   "one thread",
                   names[row.method], (long long)count, (long long)row.taps.frames, (long long)row.schedule.hop,

@@ -128,14 +128,11 @@ gck_sharing gc_cuda_sharing(const gc_job_shape *s) {
                          .responses = (int)gc_min(s->responses, gc_divide_up(s->rows, s->group))};
 }
 
-gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
-                               gpuconv_error *error) {
+gpuconv_status gc_cuda_plan(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
+                            gpuconv_error *error) {
     call->cuda = cuda;
     call->job = job;
     call->prepared = (const gc_cuda_responses *)job->prepared;
-    const gpuconv_status status = gc_job_check(&cuda->base, job, &call->shape, error);
-    if (status)
-        return status;
     const gc_cuda_responses *kept = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ? NULL : call->prepared;
     const gc_problem problem = {.kind = GC_ROWS,
                                 .rows = call->shape,
@@ -143,7 +140,7 @@ gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_
                                 .samples = !kept || kept->samples,
                                 .only = kept ? &kept->plan.algorithm->row : cuda->only,
                                 .only_points = kept ? 2 * kept->plan.points : cuda->only_points};
-    gc_rows_plan_recall(&cuda->figures, &cuda->costs, &problem, &call->plan);
+    gc_rows_plan_make(&cuda->figures, &cuda->costs, &problem, &call->plan);
     return call->plan.algorithm
                ? GPUCONV_OK
                : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
@@ -151,25 +148,28 @@ gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_
                          (long long)job->hop);
 }
 
-static gpuconv_status workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
-                                gpuconv_error *error) {
-    gc_cuda_call call = {0};
-    const gpuconv_status status = gc_cuda_prepare((const gc_cuda_arrays *)arrays, job, &call, error);
-    *bytes = (size_t)call.plan.bytes;
+gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
+                               gpuconv_error *error) {
+    const gpuconv_status status = gc_job_check(&cuda->base, job, &call->shape, error);
+    return status ? status : gc_cuda_plan(cuda, job, call, error);
+}
+
+static gpuconv_status plan(const gpuconv_arrays_job *job, gpuconv_arrays_plan *p, gpuconv_error *error) {
+    gc_cuda_call call = {.shape = p->shape};
+    const gpuconv_status status = gc_cuda_plan((const gc_cuda_arrays *)p->arrays, job, &call, error);
+    p->how = call.plan;
     return status;
 }
 
-static gpuconv_status plan(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
-                           gpuconv_error *error) {
-    gc_cuda_call call;
-    const gc_rows_plan *p = &call.plan;
-    const gpuconv_status status = gc_cuda_prepare((const gc_cuda_arrays *)arrays, job, &call, error);
-    if (!status)
-        gc_format(text, size,
-                  "%s: transforms of %lld points, %lld segments of %lld frames, a workspace of %.1f MB; %.3g ms",
-                  p->algorithm->row.name, (long long)p->points, (long long)p->segments, (long long)p->hop,
-                  (double)p->bytes * 1e-6, p->seconds * 1e3);
-    return status;
+static gpuconv_status describe(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
+    const gc_rows_plan *p = &plan->how;
+    (void)job;
+    (void)error;
+    gc_format(plan->reason, sizeof plan->reason,
+              "%s: transforms of %lld points, %lld segments of %lld frames, a workspace of %.1f MB; %.3g ms",
+              p->algorithm->row.name, (long long)p->points, (long long)p->segments, (long long)p->hop,
+              (double)p->bytes * 1e-6, p->seconds * 1e3);
+    return GPUCONV_OK;
 }
 
 /* Returns contiguous floats in the workspace for the rows of an array. */
@@ -220,14 +220,16 @@ static cudaError_t run_gated(const gc_cuda_call *call, cudaStream_t stream) {
     return GC_CUDA_TRY(err, gck_move(&from, &gates, &to, target->rows, target->frames, stream));
 }
 
-static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
+static gpuconv_status run(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
                           struct CUstream_st *stream, gpuconv_error *error) {
-    gc_cuda_call call;
-    gpuconv_status status = gc_cuda_prepare((const gc_cuda_arrays *)arrays, job, &call, error);
-    if (!status)
-        status = gc_job_check_pointers(job, error);
-    if (!status)
-        status = gc_cuda_check_current(arrays->device, error);
+    const int device = plan->arrays->device;
+    const gc_cuda_call call = {.cuda = (const gc_cuda_arrays *)plan->arrays,
+                               .job = job,
+                               .prepared = (const gc_cuda_responses *)job->prepared,
+                               .shape = plan->shape,
+                               .plan = plan->how,
+                               .workspace = workspace};
+    const gpuconv_status status = gc_cuda_check_current(device, error);
     if (status)
         return status;
     const int64_t needed = call.plan.bytes;
@@ -237,17 +239,16 @@ static gpuconv_status run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
     if ((uintptr_t)workspace % 256)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "workspace is %p; use an address aligned to 256 bytes",
                        workspace);
-    call.workspace = workspace;
-    return gc_cuda_check(error, arrays->device,
+    return gc_cuda_check(error, device,
                          call.plan.gates_at ? run_gated(&call, stream) : call.plan.algorithm->run(&call, stream));
 }
 
 const gc_rows_executor gc_rows_cuda = {
     .open = open_arrays,
     .free = free_arrays,
-    .workspace = workspace,
-    .run = run,
     .plan = plan,
+    .describe = describe,
+    .run = run,
     .new_responses = gc_cuda_new_responses,
     .route_responses = gc_cuda_route_responses,
     .update_responses = gc_cuda_update_responses,

@@ -16,37 +16,8 @@
 
 typedef struct gc_cuda_rows gc_cuda_rows;
 
-typedef struct gc_rows_plan {
-    const gc_cuda_rows *algorithm; /* NULL: none serves the problem */
-    int size;                      /* index of the kernels' transforms; 0 for direct sums */
-    int64_t points;                /* N; 0 for direct sums */
-    int64_t hop;                   /* frames of a segment */
-    int64_t part_taps;             /* taps of a part of the response */
-    int64_t parts;
-    int64_t segments;  /* of a row of the target; of the signal for a gradient by the response */
-    int64_t lo, shift; /* as in kernels/engine/rows/job.h */
-    int64_t splits, blocks;
-    /* Direct sums: as in gck_job_direct. */
-    int groups, term_parts, chunk, each;
-    int64_t tiles;
-    int64_t launches; /* of a filter that changes with time, for each part of the taps */
-    /* Three kernels: the job is cut into chunks of `rows` rows (batches if there are routes) and of `chunk_segments`
-     * segments. Transforms in the workspace: */
-    int64_t rows, chunk_segments;
-    bool rolling; /* responses belong to their chunk; else they are kept for all chunks */
-    bool sums;    /* products are summed (gck_3pass_sum), else multiplied in place */
-    int64_t response_transforms, source_transforms, result_transforms;
-    int64_t gates_at; /* where the workspace has the arrays of gates that take passes of their own; 0: none do */
-    int64_t bytes;    /* of the workspace */
-    double seconds;   /* predicted */
-} gc_rows_plan;
-
 /* Makes the fastest plan by the cost model; *plan is zero if there is none. */
 void gc_rows_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *problem, gc_rows_plan *plan);
-
-/* Does the same, or returns the plan that this thread has made before for an equal device and problem, among the last
- * few: making a plan takes a microsecond, longer than the other checks of a call. */
-void gc_rows_plan_recall(const gc_device *device, const gc_costs *costs, const gc_problem *problem, gc_rows_plan *plan);
 
 /* ---- Objects ----------------------------------------------------------------------------------------------------- */
 
@@ -84,6 +55,10 @@ typedef struct gc_cuda_call {
     gc_rows_plan plan;
     void *workspace; /* of plan.bytes bytes, aligned to 256; set by the caller of plan.algorithm->run */
 } gc_cuda_call;
+
+/* Plans a job of shape call->shape, and sets the rest of *call but its workspace. @return UNSUPPORTED */
+gpuconv_status gc_cuda_plan(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
+                            gpuconv_error *error);
 
 /* Checks a job but for its pointers, and plans it. */
 gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,

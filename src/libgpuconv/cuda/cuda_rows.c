@@ -6,10 +6,9 @@
 #include "libgpuconv/engine/plan.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Segments begin at multiples of ALIGNMENT frames, so that accesses to aligned rows are whole sectors. */
-enum { ALIGNMENT = 32, REMEMBERED = 8 };
+enum { ALIGNMENT = 32 };
 
 /* ---- What the algorithms share ----------------------------------------------------------------------------------- */
 
@@ -101,44 +100,4 @@ void gc_rows_plan_make(const gc_device *device, const gc_costs *costs, const gc_
     if (gc_algorithms_choose(gc_cuda_algorithms, p, device, costs, &choice, NULL, NULL) ||
         !make(p, device, costs, &choice, plan))
         *plan = (gc_rows_plan){.algorithm = NULL};
-}
-
-/* What a plan depends on: the job, the device, and the limits of it that tests change. Has no padding, so that equal
- * ones have equal bytes. */
-typedef struct question {
-    gc_job_shape shape;
-    const gc_algorithm *only;
-    int64_t only_points, samples, spectra;
-    int64_t device, multiprocessors, shared_memory, resident_shared_memory, workspace;
-} question;
-
-_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 14 * sizeof(int64_t) &&
-                   sizeof(question) == sizeof(gc_job_shape) + sizeof(void *) + 8 * sizeof(int64_t),
-               "a question has no padding");
-
-/* A small call takes a few microseconds, and training repeats the same few jobs. */
-void gc_rows_plan_recall(const gc_device *device, const gc_costs *costs, const gc_problem *p, gc_rows_plan *plan) {
-    static _Thread_local struct {
-        question question;
-        gc_rows_plan plan;
-    } answers[REMEMBERED];
-    static _Thread_local unsigned next;
-    const question q = {p->rows,
-                        p->only,
-                        p->only_points,
-                        p->samples,
-                        p->spectra,
-                        device->number,
-                        device->multiprocessors,
-                        device->shared_memory,
-                        device->resident_shared_memory,
-                        device->workspace};
-    for (int i = 0; i < REMEMBERED; i++)
-        if (memcmp(&answers[i].question, &q, sizeof q) == 0) {
-            *plan = answers[i].plan;
-            return;
-        }
-    gc_rows_plan_make(device, costs, p, plan);
-    answers[next % REMEMBERED].question = q;
-    answers[next++ % REMEMBERED].plan = *plan;
 }

@@ -24,8 +24,8 @@ typedef struct cuda_streamer {
     float *in, *out;
     /* Or one job for each block. */
     gpuconv_responses *responses;
+    gc_cuda_call call; /* its plan, which does not depend on the output's type */
     float *history, *window;
-    void *workspace;
 } cuda_streamer;
 
 /* ---- Creation ---------------------------------------------------------------------------------------------------- */
@@ -106,7 +106,6 @@ static gpuconv_arrays_job block_job(const cuda_streamer *s) {
 static gpuconv_status open_window(cuda_streamer *s, const gpuconv_rows *response, cudaStream_t stream,
                                   gpuconv_error *error) {
     const int64_t window = s->history_frames + s->base.block, each = sizeof(float);
-    gc_cuda_call call;
     gpuconv_status status =
         gc_cuda_new_responses(s->base.arrays, response, s->base.block, stream, &s->responses, error);
     if (status)
@@ -114,10 +113,10 @@ static gpuconv_status open_window(cuda_streamer *s, const gpuconv_rows *response
     s->history = gc_cuda_memory(&s->resources, s->base.channels * s->history_frames * each);
     s->window = gc_cuda_memory(&s->resources, s->base.channels * window * each);
     const gpuconv_arrays_job job = block_job(s);
-    status = gc_cuda_prepare((const gc_cuda_arrays *)s->base.arrays, &job, &call, error);
+    status = gc_cuda_prepare((const gc_cuda_arrays *)s->base.arrays, &job, &s->call, error);
     if (status)
         return status;
-    s->workspace = gc_cuda_memory(&s->resources, call.plan.bytes);
+    s->call.workspace = gc_cuda_memory(&s->resources, s->call.plan.bytes);
     GC_CUDA_TRY(s->resources.err,
                 cudaMemsetAsync(s->history, 0, (size_t)(s->base.channels * s->history_frames * each), stream));
     GC_CUDA_TRY(s->resources.err, cudaStreamSynchronize(stream));
@@ -176,10 +175,8 @@ static cudaError_t queue_window(cuda_streamer *s, const gpuconv_rows *in, const 
     const gpuconv_rows tail = floats(s->window + s->base.block, s->base.channels, before, window);
     gpuconv_arrays_job job = block_job(s);
     job.output = *out;
-    gc_cuda_call call;
-    if (gc_cuda_prepare((const gc_cuda_arrays *)s->base.arrays, &job, &call, NULL))
-        return cudaErrorInvalidValue;
-    call.workspace = s->workspace;
+    gc_cuda_call call = s->call;
+    call.job = &job;
     cudaError_t err = gc_cuda_move(&kept, &head, stream);
     GC_CUDA_TRY(err, gc_cuda_move(in, &body, stream));
     GC_CUDA_TRY(err, call.plan.algorithm->run(&call, stream));

@@ -6,9 +6,13 @@
 #include "libgpuconv/core/sized_struct.h"
 
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define BLOCK_MAX (INT64_C(1) << 30)
 enum { CHANNELS_MAX = 1 << 20 };
+
+_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 14 * sizeof(int64_t), "a shape has no padding");
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
@@ -44,27 +48,90 @@ static gpuconv_status read_job(const gpuconv_arrays_job *from, gpuconv_arrays_jo
     return gc_sized_struct_read(&own, from, error);
 }
 
+/* Checks a job, of this version, but for its pointers, and plans it. */
+static gpuconv_status plan_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
+                               gpuconv_error *error) {
+    plan->arrays = arrays;
+    plan->prepared = job->prepared;
+    const gpuconv_status status = gc_job_check(arrays, job, &plan->shape, error);
+    return status ? status : arrays->executor->plan(job, plan, error);
+}
+
+/* Runs a planned job of this version. */
+static gpuconv_status run_job(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace,
+                              size_t bytes, struct CUstream_st *stream, gpuconv_error *error) {
+    const gpuconv_status status = gc_job_check_pointers(job, error);
+    return status ? status : plan->arrays->executor->run(plan, job, workspace, bytes, stream, error);
+}
+
 gpuconv_status gpuconv_arrays_workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
                                         gpuconv_error *error) {
     gpuconv_arrays_job own;
+    gpuconv_arrays_plan plan = {.arrays = NULL};
     if (!gc_begin(bytes, arrays, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    const gpuconv_status status = read_job(job, &own, error);
-    return status ? status : arrays->executor->workspace(arrays, &own, bytes, error);
+    gpuconv_status status = read_job(job, &own, error);
+    if (!status)
+        status = plan_job((gpuconv_arrays *)arrays, &own, &plan, error); /* changes nothing of the place */
+    *bytes = status ? 0 : (size_t)plan.how.bytes;
+    return status;
 }
 
 gpuconv_status gpuconv_arrays_run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
                                   struct CUstream_st *stream, gpuconv_error *error) {
     gpuconv_arrays_job own;
-    const gpuconv_status status = arrays ? read_job(job, &own, error) : gc_fail_null(error, __func__);
-    return status ? status : arrays->executor->run(arrays, &own, workspace, bytes, stream, error);
+    gpuconv_arrays_plan plan = {.arrays = NULL};
+    gpuconv_status status = arrays ? read_job(job, &own, error) : gc_fail_null(error, __func__);
+    if (!status)
+        status = plan_job(arrays, &own, &plan, error);
+    return status ? status : run_job(&plan, &own, workspace, bytes, stream, error);
 }
 
-gpuconv_status gpuconv_arrays_plan(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
-                                   gpuconv_error *error) {
+/* ---- Plans of jobs ----------------------------------------------------------------------------------------------- */
+
+gpuconv_status gpuconv_arrays_plan_new(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
+                                       gpuconv_arrays_plan **plan, gpuconv_error *error) {
     gpuconv_arrays_job own;
-    const gpuconv_status status = arrays && text ? read_job(job, &own, error) : gc_fail_null(error, __func__);
-    return status ? status : arrays->executor->plan(arrays, &own, text, size, error);
+    if (!gc_begin(plan, arrays, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    gpuconv_status status = read_job(job, &own, error);
+    gpuconv_arrays_plan *made = status ? NULL : gc_calloc(1, sizeof *made);
+    if (!status && !made)
+        status = gc_fail_memory(error, "the plan of a job");
+    if (!status)
+        status = plan_job(arrays, &own, made, error);
+    if (!status)
+        status = arrays->executor->describe(&own, made, error);
+    if (status)
+        free(made);
+    else
+        *plan = made;
+    return status;
+}
+
+size_t gpuconv_arrays_plan_workspace(const gpuconv_arrays_plan *plan) {
+    return plan ? (size_t)plan->how.bytes : 0;
+}
+
+const char *gpuconv_arrays_plan_reason(const gpuconv_arrays_plan *plan) {
+    return plan ? plan->reason : "";
+}
+
+gpuconv_status gpuconv_arrays_plan_run(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace,
+                                       size_t bytes, struct CUstream_st *stream, gpuconv_error *error) {
+    gpuconv_arrays_job own;
+    gc_job_shape shape;
+    gpuconv_status status = plan ? read_job(job, &own, error) : gc_fail_null(error, __func__);
+    if (!status)
+        status = gc_job_check(plan->arrays, &own, &shape, error);
+    if (!status && (own.prepared != plan->prepared || memcmp(&shape, &plan->shape, sizeof shape) != 0))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "job has other shapes, types or options than the one that was planned; make a plan for it");
+    return status ? status : run_job(plan, &own, workspace, bytes, stream, error);
+}
+
+void gpuconv_arrays_plan_free(gpuconv_arrays_plan *plan) {
+    free(plan);
 }
 
 /* ---- Prepared responses ------------------------------------------------------------------------------------------ */

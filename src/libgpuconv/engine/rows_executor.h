@@ -13,6 +13,32 @@
 
 typedef struct gc_rows_executor gc_rows_executor;
 
+/* How a GPU computes rows. */
+typedef struct gc_rows_plan {
+    const struct gc_cuda_rows *algorithm; /* NULL: none serves the problem */
+    int size;                             /* index of the kernels' transforms; 0 for direct sums */
+    int64_t points;                       /* N; 0 for direct sums */
+    int64_t hop;                          /* frames of a segment */
+    int64_t part_taps;                    /* taps of a part of the response */
+    int64_t parts;
+    int64_t segments;  /* of a row of the target; of the signal for a gradient by the response */
+    int64_t lo, shift; /* as in kernels/engine/rows/job.h */
+    int64_t splits, blocks;
+    /* Direct sums: as in gck_job_direct. */
+    int groups, term_parts, chunk, each;
+    int64_t tiles;
+    int64_t launches; /* of a filter that changes with time, for each part of the taps */
+    /* Three kernels: the job is cut into chunks of `rows` rows (batches if there are routes) and of `chunk_segments`
+     * segments. Transforms in the workspace: */
+    int64_t rows, chunk_segments;
+    bool rolling; /* responses belong to their chunk; else they are kept for all chunks */
+    bool sums;    /* products are summed (gck_3pass_sum), else multiplied in place */
+    int64_t response_transforms, source_transforms, result_transforms;
+    int64_t gates_at; /* where the workspace has the arrays of gates that take passes of their own; 0: none do */
+    int64_t bytes;    /* of the workspace */
+    double seconds;   /* predicted */
+} gc_rows_plan;
+
 /* The beginnings of the backends' objects. */
 struct gpuconv_arrays {
     const gc_rows_executor *executor;
@@ -26,6 +52,15 @@ struct gpuconv_responses {
     gc_job_routes routes;
 };
 
+/* A checked job: its shapes, and how it is computed. */
+struct gpuconv_arrays_plan {
+    gpuconv_arrays *arrays;
+    const gpuconv_responses *prepared; /* or NULL */
+    gc_job_shape shape;
+    gc_rows_plan how; /* on a GPU */
+    char reason[256];
+};
+
 struct gpuconv_streamer {
     gpuconv_arrays *arrays;
     int64_t channels, block;
@@ -36,13 +71,15 @@ struct gc_rows_executor {
     gpuconv_status (*open)(int number, gpuconv_arrays **arrays, gpuconv_error *error);
     void (*free)(gpuconv_arrays *arrays);
 
-    /* As the public functions. They call gc_job_check, and `run` gc_job_check_pointers. */
-    gpuconv_status (*workspace)(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
-                                gpuconv_error *error);
-    gpuconv_status (*run)(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
+    /* Fills `how` of a plan, whose other fields but the reason are set. @return UNSUPPORTED */
+    gpuconv_status (*plan)(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error);
+
+    /* Writes the sentence of gpuconv_arrays_plan_reason. @return UNSUPPORTED, MEMORY */
+    gpuconv_status (*describe)(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error);
+
+    /* As gpuconv_arrays_plan_run, for a job that was checked, pointers included. */
+    gpuconv_status (*run)(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
                           struct CUstream_st *stream, gpuconv_error *error);
-    gpuconv_status (*plan)(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, char *text, size_t size,
-                           gpuconv_error *error);
 
     /* As the public functions, which have checked the arrays. They fill the whole of gpuconv_responses. */
     gpuconv_status (*new_responses)(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,

@@ -1,5 +1,5 @@
-/* Checks of arrays and of jobs on them (gpuconv_arrays.h), the same for every backend. Every message names the field, its
- * value, and the values that fit. */
+/* Checks of arrays and of jobs on them (gpuconv_arrays.h), the same for every backend. Every message names the field,
+ * its value, and the values that fit. */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/sized_struct.h"
@@ -66,7 +66,7 @@ static gpuconv_status check_data(const gpuconv_rows *a, const char *name, gpucon
 }
 
 gpuconv_status gc_rows_check(const gpuconv_arrays *place, const gpuconv_rows *a, const char *name, bool written,
-                                  gpuconv_error *error) {
+                             gpuconv_error *error) {
     const gpuconv_status status = check_rows(place, a, name, written, error);
     return status ? status : check_data(a, name, error);
 }

@@ -22,6 +22,7 @@
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/engine/backend.h"
+#include "libgpuconv/measure/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -197,7 +198,7 @@ static gpuconv_status time_frames(const run *r, gc_way *w, int64_t frames, int r
     double seconds[RUNS];
     float *const *out = w == r->c.way ? r->first : r->out;
     const gc_timing timing = {r->in, out, frames, runs, seconds};
-    const gpuconv_status status = w->plan->backend->measure->time_plan(w->plan, &timing, error);
+    const gpuconv_status status = gc_measures_find(w->plan->backend->id)->time_plan(w->plan, &timing, error);
     if (status)
         return status;
     double spread;
