@@ -87,7 +87,7 @@ lab_is_complete() { # lab_is_complete PREFIX
     lab=$1/bin/gpulab
     quietly "$lab" list || fail "gpulab: $(cat "$work/log/err")"
     [ "$(wc -l <"$work/log/out")" -ge 23 ] || fail "gpulab list: $(cat "$work/log/out")"
-    cut -d' ' -f1 "$work/log/out" >modules
+    sed '/^$/,$d; s/ .*//' "$work/log/out" >modules # the courses follow
     while read -r module; do
         "$lab" show "$module" >shown || fail "gpulab show $module"
         stem=$(sed -n 's/^Source:  \(.*\)\.c and \.cu$/\1/p' shown)

@@ -118,3 +118,8 @@ uint64_t gc_block_length(const gc_hdf5 *f, gc_block *b) {
 bool gc_hdf5_is_defined(const gc_hdf5 *f, uint64_t address) {
     return address != UINT64_MAX >> (64 - 8 * f->offset_bytes) && address != UINT64_MAX;
 }
+
+bool gc_hdf5_is_named(const gc_block *b, const char *name) {
+    const int64_t length = (int64_t)strlen(name);
+    return b->left >= length && memcmp(b->at, name, (size_t)length) == 0 && (b->left == length || !b->at[length]);
+}

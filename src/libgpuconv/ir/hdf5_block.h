@@ -110,10 +110,13 @@ bool gc_hdf5_find_symbol(gc_hdf5 *file, gc_hdf5_object *object);
 /* Returns whether the bytes of a name in the file, which may end with zeros, are a name. */
 bool gc_hdf5_is_named(const gc_block *block, const char *name);
 
-/* Takes every message that a fractal heap keeps for an index of names (a tree of version 2, type 5 for links and 8 for
- * attributes). */
+/* The type of the records of a tree of version 2 that is an index of names. */
+typedef enum gc_hdf5_records { GC_HDF5_LINKS = 5, GC_HDF5_ATTRIBUTES = 8 } gc_hdf5_records;
+
+/* Takes every message that a fractal heap keeps for an index of names. */
 typedef bool gc_hdf5_take(gc_hdf5 *file, gc_block *message, gc_hdf5_object *object);
-bool gc_hdf5_take_all(gc_hdf5 *file, uint64_t heap, uint64_t index, gc_hdf5_take *take, gc_hdf5_object *object);
+bool gc_hdf5_take_all(gc_hdf5 *file, uint64_t heap, uint64_t index, gc_hdf5_records kind, gc_hdf5_take *take,
+                      gc_hdf5_object *object);
 
 /* Copies a text of a global heap (III.E) and ends it with '\0'. */
 bool gc_hdf5_text_of_heap(gc_hdf5 *file, uint64_t address, uint64_t number, char *to, int64_t size);

@@ -169,6 +169,7 @@ bool gc_hdf5_walk_records(gc_hdf5 *f, uint64_t address, int type, gc_hdf5_take_r
 typedef struct messages {
     gc_hdf5 *file;
     heap heap;
+    gc_hdf5_records kind;
     gc_hdf5_take *take;
     gc_hdf5_object *object;
 } messages;
@@ -178,7 +179,7 @@ static bool take_record(void *context, gc_block *record) {
     enum { KIND = 0x30, MANAGED = 0 };
     const messages *m = context;
     gc_hdf5 *f = m->file;
-    (void)gc_block_take(record, m->take == gc_hdf5_take_link ? 4 : 0); /* a checksum of the name */
+    (void)gc_block_take(record, m->kind == GC_HDF5_LINKS ? 4 : 0); /* a checksum of the name */
     const int flags = (int)gc_block_number(record, 1);
     const uint64_t offset = gc_block_number(record, m->heap.offset_bytes);
     const uint64_t bytes = gc_block_number(record, m->heap.length_bytes);
@@ -196,9 +197,8 @@ static bool take_record(void *context, gc_block *record) {
     return ok;
 }
 
-bool gc_hdf5_take_all(gc_hdf5 *f, uint64_t heap_address, uint64_t index, gc_hdf5_take *take, gc_hdf5_object *o) {
-    enum { TYPE_LINK = 5, TYPE_ATTRIBUTE = 8 };
-    messages m = {.file = f, .take = take, .object = o};
-    return open_heap(f, heap_address, &m.heap) &&
-           gc_hdf5_walk_records(f, index, take == gc_hdf5_take_link ? TYPE_LINK : TYPE_ATTRIBUTE, take_record, &m);
+bool gc_hdf5_take_all(gc_hdf5 *f, uint64_t heap_address, uint64_t index, gc_hdf5_records kind, gc_hdf5_take *take,
+                      gc_hdf5_object *o) {
+    messages m = {.file = f, .kind = kind, .take = take, .object = o};
+    return open_heap(f, heap_address, &m.heap) && gc_hdf5_walk_records(f, index, (int)kind, take_record, &m);
 }

@@ -175,11 +175,6 @@ static void take_info(const gc_hdf5 *f, gc_block *b, int order_bytes, uint64_t *
     *index = gc_block_offset(f, b);
 }
 
-bool gc_hdf5_is_named(const gc_block *b, const char *name) {
-    const int64_t length = (int64_t)strlen(name);
-    return b->left >= length && memcmp(b->at, name, (size_t)length) == 0 && (b->left == length || !b->at[length]);
-}
-
 bool gc_hdf5_take_link(gc_hdf5 *f, gc_block *b, gc_hdf5_object *o) {
     const int version = (int)gc_block_number(b, 1), flags = (int)gc_block_number(b, 1);
     const int kind = flags & 8 ? (int)gc_block_number(b, 1) : 0;
@@ -376,8 +371,8 @@ bool gc_hdf5_object_read(gc_hdf5 *f, uint64_t address, gc_hdf5_object *o) {
     if (o->link && gc_hdf5_is_defined(f, o->symbol_tree) && !gc_hdf5_find_symbol(f, o))
         return false;
     if (o->link && !gc_hdf5_is_defined(f, o->target) && gc_hdf5_is_defined(f, o->link_heap) &&
-        !gc_hdf5_take_all(f, o->link_heap, o->link_index, gc_hdf5_take_link, o))
+        !gc_hdf5_take_all(f, o->link_heap, o->link_index, GC_HDF5_LINKS, gc_hdf5_take_link, o))
         return false;
     return o->text_count == 0 || !gc_hdf5_is_defined(f, o->text_heap) ||
-           gc_hdf5_take_all(f, o->text_heap, o->text_index, gc_hdf5_take_attribute, o);
+           gc_hdf5_take_all(f, o->text_heap, o->text_index, GC_HDF5_ATTRIBUTES, gc_hdf5_take_attribute, o);
 }
