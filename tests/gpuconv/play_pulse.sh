@@ -119,7 +119,7 @@ if "$GPUCONV" ir info "$SOURCE/tests/sofa/head.sofa" >"$work/log/out" 2>"$work/l
     printf '0 0\n1 90\n' >turns.txt
     runs play -q near.wav "$SOURCE/tests/sofa/head.sofa" --direction 0,0 --follow turns.txt --record heard.wav
     refuses 1 "a turning head needs one SOFA file" play in.wav ir.wav --follow turns.txt
-    refuses 1 "is not SECONDS YAW" play near.wav "$SOURCE/tests/sofa/head.sofa" --direction 0,0 --follow "$SOURCE/README.md"
+    refuses 1 "README.md: contains no orientation" play near.wav "$SOURCE/tests/sofa/head.sofa" --direction 0,0 --follow "$SOURCE/README.md"
 fi
 
 # The server is killed during playback: the command ends with a message and keeps the recording.
