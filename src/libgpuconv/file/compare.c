@@ -1,9 +1,10 @@
 /*
  * gc_compare: computes a finished job again in other ways, one after another. For each way two times are measured:
  *
- *   computing       as gpuconv bench does: the samples are in memory (that of the GPU for the GPU), the convolver
- * exists and has run once; the median of up to RUNS runs file to file    the job as the user would start it: a new run
- * that reads the input and the response again and writes a file of the same format, which is then discarded
+ * - computing, as gpuconv bench does: the samples are in memory (that of the GPU for the GPU), the convolver exists and
+ *   has run once; the median of up to RUNS runs;
+ * - file to file, the job as the user would start it: a new run that reads the input and the response again and writes
+ *   a file of the same format, which is then discarded.
  *
  * A measurement that would not fit its share of the budget is made on a part of the result, from its beginning, and
  * multiplied by the ratio of the frames. The plan predicts how long a part may be; a short run comes first, because
@@ -332,9 +333,10 @@ gpuconv_status gc_compare(const gc_file_task *task, const gpuconv_config *config
              .ir = task->ir,
              .inputs = gpuconv_ir_inputs(task->ir),
              .outputs = gpuconv_ir_outputs(task->ir)};
+    const double begin = gc_now();
     gpuconv_status status = load(&r, error);
     if (!status) {
-        r.deadline = gc_now() + budget;
+        r.deadline = fmax(begin + budget, gc_now() + budget / 2); /* loading counts, up to half of the budget */
         list_ways(&r, config);
         status = measure_all(&r, error);
     }
