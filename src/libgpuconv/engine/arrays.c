@@ -81,7 +81,9 @@ gpuconv_status gpuconv_arrays_run(gpuconv_arrays *arrays, const gpuconv_arrays_j
                                   struct CUstream_st *stream, gpuconv_error *error) {
     gpuconv_arrays_job own;
     gpuconv_arrays_plan plan = {.arrays = NULL};
-    gpuconv_status status = arrays ? read_job(job, &own, error) : gc_fail_null(error, __func__);
+    if (!arrays)
+        return gc_fail_null(error, __func__);
+    gpuconv_status status = read_job(job, &own, error);
     if (!status)
         status = plan_job(arrays, &own, &plan, error);
     return status ? status : run_job(&plan, &own, workspace, bytes, stream, error);
@@ -121,7 +123,9 @@ gpuconv_status gpuconv_arrays_plan_run(const gpuconv_arrays_plan *plan, const gp
                                        size_t bytes, struct CUstream_st *stream, gpuconv_error *error) {
     gpuconv_arrays_job own;
     gc_job_shape shape;
-    gpuconv_status status = plan ? read_job(job, &own, error) : gc_fail_null(error, __func__);
+    if (!plan)
+        return gc_fail_null(error, __func__);
+    gpuconv_status status = read_job(job, &own, error);
     if (!status)
         status = gc_job_check(plan->arrays, &own, &shape, error);
     if (!status && (own.prepared != plan->prepared || memcmp(&shape, &plan->shape, sizeof shape) != 0))

@@ -218,6 +218,8 @@ static bool read_record(void *context, gc_block *record) {
  * The dimension without limit comes first. Returns false if the number is too large. */
 static bool number_chunk(const gc_hdf5_set *set, const int64_t *start, uint64_t *number) {
     int endless = 0;
+    if (set->space.rank < 1)
+        return false;
     for (int d = 0; d < set->space.rank; d++)
         if (set->index == GC_HDF5_GROWING_ARRAY && set->space.limit[d] == UINT64_MAX)
             endless = d;

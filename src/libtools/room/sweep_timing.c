@@ -100,7 +100,8 @@ static double search_loss(excerpt *e, const gc_sweep_growth *g, gc_sweep_timing 
     int64_t unused;
     const double plain = peak_between(e, first, last, &unused);
     double best = 0;
-    for (double hz = 2 * lowest; hz < 0.95 * top; hz *= exp2(1.0 / 12)) {
+    for (int step = 0; 2 * lowest * exp2(step / 12.0) < 0.95 * top; step++) {
+        const double hz = 2 * lowest * exp2(step / 12.0);
         int64_t at[2] = {0, 0};
         const int64_t split = (int64_t)(hz / bin);
         const double low = peak_between(e, first, split, &at[0]), high = peak_between(e, split, last, &at[1]);
