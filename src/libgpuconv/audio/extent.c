@@ -37,7 +37,7 @@ static void note_rest(gc_extent *e, int64_t bytes) {
                        (long long)bytes);
 }
 
-/* Compares the bytes of samples that a header states with those that are there. */
+/* Compares the bytes of samples that a header states with the bytes in the file. */
 static void state(gc_extent *e, uint64_t stated, int64_t left) {
     if (stated >= INT64_MAX)
         return;

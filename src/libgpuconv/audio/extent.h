@@ -22,7 +22,7 @@ typedef struct gc_extent {
     int64_t claimed; /* length of the file in bytes that libsndfile must be told; 0: the true one */
     gc_link *link;   /* Ogg: at least one; else NULL. Owned by the caller */
     int links;
-    char note[128]; /* what is not read, for the user; "": nothing */
+    char note[128]; /* names the part that is not read, for the user; "": all is read */
 } gc_extent;
 
 /* Finds the extent of a file in AIFF, AU, CAF, W64, SVX, FLAC, Ogg or MPEG audio; of other files all members are 0 or

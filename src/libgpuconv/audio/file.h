@@ -112,7 +112,7 @@ gpuconv_status gc_writer_new(const char *path, const gc_output_options *options,
 
 /* Copies the metadata that the output format supports: strings (title, artist, comment, ...), cue points with their
  * names, loops, the broadcast, cart and iXML chunks, and, if the output has the `same_channels`, their speakers;
- * gc_writer_note then names what is left out. Call before the first sample is written. @return MEMORY */
+ * gc_writer_note then names the metadata that are left out. Call before the first sample is written. @return MEMORY */
 gpuconv_status gc_metadata_copy(const gc_reader *from, gc_writer *to, bool same_channels, gpuconv_error *error);
 
 /* Writes the sample type that gc_writer_new would choose for these arguments to *pcm, without opening a file.
