@@ -42,7 +42,8 @@ ln -s /dev/zero endless.wav
 refuses 1 "endless.wav: is a pipe or a device" endless.wav ir.wav out.wav
 refuses 1 "endless.wav: is a pipe or a device" ir info ir.wav --html page.html --sound endless.wav
 timeout 60 "$GPUCONV" batch -q --inputs endless.wav --irs ir.wav --out wet >"$work/log/out" 2>&1
-[ $? -eq 1 ] && grep -q '"failed","reason":".*is a pipe or a device' wet/results.jsonl || fail "a batch of a device"
+[ $? -eq 1 ] || fail "a batch of a device: not exit 1"
+grep -q '"failed","reason":".*is a pipe or a device' wet/results.jsonl || fail "a batch of a device"
 rm -r wet
 
 # A file that ends in the middle gives no shorter output.

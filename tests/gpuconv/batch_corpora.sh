@@ -208,16 +208,16 @@ says "$work/log/members" s7.flac s8.flac
 # locale.
 umlaut=$(printf '\303\244')
 latin=$(printf '\344')
-for name in a.left.wav a.right.wav b.wav $umlaut.wav $latin.wav; do cp samples/s1.flac "samples/$name"; done
-for name in a.txt a.json b.txt $umlaut.txt $latin.txt; do echo "$name" >"samples/$name"; done
-printf '%s\n' a.left.wav a.right.wav b.wav a.txt $umlaut.wav a.json b.txt $umlaut.txt $latin.wav $latin.txt >"$work/log/members"
+for name in a.left.wav a.right.wav b.wav "$umlaut".wav "$latin".wav; do cp samples/s1.flac "samples/$name"; done
+for name in a.txt a.json b.txt "$umlaut".txt "$latin".txt; do echo "$name" >"samples/$name"; done
+printf '%s\n' a.left.wav a.right.wav b.wav a.txt "$umlaut".wav a.json b.txt "$umlaut".txt "$latin".wav "$latin".txt >"$work/log/members"
 tar cf mixed.tar -C samples -T "$work/log/members" || fail "tar"
 tar cf mixed-pax.tar --format=pax -C samples -T "$work/log/members" || fail "tar"
 for shard in mixed mixed-pax; do
     for locale in C C.UTF-8; do
         rm -rf mixed
         LC_ALL=$locale batch 0 --inputs $shard.tar --irs ir/h0.wav --out mixed --shard-size 20
-        printf '%s\n' a.left.wav a.txt a.json a.right.wav b.wav b.txt $umlaut.wav $umlaut.txt $latin.wav $latin.txt >"$work/log/want"
+        printf '%s\n' a.left.wav a.txt a.json a.right.wav b.wav b.txt "$umlaut".wav "$umlaut".txt "$latin".wav "$latin".txt >"$work/log/want"
         LC_ALL=C tar tf mixed/000000.tar --quoting-style=literal 2>/dev/null >"$work/log/members"
         cmp "$work/log/members" "$work/log/want" || fail "$shard in $locale: $(cat "$work/log/members")"
         [ "$(tar xOf mixed/000000.tar b.txt)" = b.txt ] || fail "the text of another sample"

@@ -96,7 +96,9 @@ printf 'input\tresponse\toutput\tgain\twet\tlength\r\na.wav\tir.wav\tx.wav\t-3,5
 for list in sheet.csv sheet.tsv; do
     rm -rf sheet
     "$GPUCONV" batch $list --out sheet 2>"$work/log/err" || fail "$list: $(cat "$work/log/err")"
-    cmp plain/x.wav sheet/x.wav && cmp plain/y.wav sheet/y.wav || fail "$list gives other samples"
+    for file in x.wav y.wav; do
+        cmp plain/$file sheet/$file || fail "$list gives other samples"
+    done
 done
 printf '\357\273\277file_name;text\ra.wav;"one;\rtwo"\r' >metadata.csv
 "$GPUCONV" batch metadata.csv --irs ir.wav --out meta 2>"$work/log/err" || fail "metadata.csv: $(cat "$work/log/err")"

@@ -52,7 +52,9 @@ batch 0 --inputs a.wav --irs ir.wav --noises 'exact/in/t [1].wav' --snr 10 --out
 says exact/out/manifest.csv 't [1].wav'
 cp exact/in/ab.wav exact/other/'t [1].wav'
 batch 0 --inputs 'exact/in/t [1].wav' 'exact/other/t [1].wav' --irs ir.wav --out exact/both # the folders that differ are kept
-[ -e 'exact/both/in/t [1].wav' ] && [ -e 'exact/both/other/t [1].wav' ] || fail "folders of exact names: $(find exact/both)"
+for folder in in other; do
+    [ -e "exact/both/$folder/t [1].wav" ] || fail "folders of exact names: $(find exact/both)"
+done
 batch 0 --inputs 'exact/in/{ab,t [[]1]}.wav' --irs ir.wav --out exact/pattern
 [ "$(find exact/pattern -name '*.wav' | wc -l)" -eq 2 ] || fail "a pattern: $(find exact/pattern)"
 

@@ -87,8 +87,8 @@ printf '20 0\n20000 0\n' >flat.svg
 cp recording.wav calibrator.svg
 for file in flat calibrator; do
     option=$([ $file = flat ] && echo --calibration || echo --calibrator)
-    refuses 1 "$file.svg: would replace a file of the same job" ir measure recording.wav sweep.wav new.wav $option $file.svg --distortion $file.svg
-    refuses 1 "$file.svg: would replace a file of the same job" ir measure recording.wav sweep.wav $file.svg $option $file.svg
+    refuses 1 "$file.svg: would replace a file of the same job" ir measure recording.wav sweep.wav new.wav "$option" $file.svg --distortion $file.svg
+    refuses 1 "$file.svg: would replace a file of the same job" ir measure recording.wav sweep.wav $file.svg "$option" $file.svg
 done
 if [ -e "$SOURCE/tests/sofa/head.sofa" ] && quietly "$GPUCONV" ir info "$SOURCE/tests/sofa/head.sofa"; then
     cp "$SOURCE/tests/sofa/head.sofa" head.sofa
