@@ -48,17 +48,17 @@ allow src/$L/dsp "$L/core/*"
 allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/engine "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-backend="$L/engine/backend.h $L/engine/stream_executor.h $L/engine/rows_executor.h $L/engine/batch_convolver.h $L/engine/bank.h $L/engine/motion_backend.h"
-planner="$L/engine/plan.h $L/engine/algorithm.h $L/engine/problem.h $L/engine/schedule.h $L/engine/costs.h $L/engine/device.h $L/engine/components.h $L/ir/object.h"
+allow src/$L/conv "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
+backend="$L/conv/backend.h $L/conv/stream_executor.h $L/conv/rows_executor.h $L/conv/batch_convolver.h $L/conv/bank.h $L/conv/motion_backend.h"
+planner="$L/conv/plan.h $L/conv/algorithm.h $L/conv/problem.h $L/conv/schedule.h $L/conv/costs.h $L/conv/device.h $L/conv/components.h $L/ir/object.h"
 # shellcheck disable=SC2086 # a list of patterns
-allow src/$L/cpu $backend $planner "$L/dsp/*" "$L/core/*"
+allow src/$L/conv/cpu $backend $planner "$L/dsp/*" "$L/core/*"
 # shellcheck disable=SC2086
-allow src/$L/cuda $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
-allow src/$L/measure "$L/engine/*" "$L/cpu/*" "$L/cuda/*" kernels/engine/kernels.h "$L/report/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/file $L/measure/measure.h "$L/engine/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/space $L/engine/backend.h $L/engine/motion_backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/realtime $L/cpu/section.h "$L/engine/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/conv/cuda $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
+allow src/$L/measure "$L/conv/*" "$L/conv/cpu/*" "$L/conv/cuda/*" kernels/engine/kernels.h "$L/report/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/file $L/measure/measure.h "$L/conv/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/space $L/conv/backend.h $L/conv/motion_backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/realtime $L/conv/cpu/section.h "$L/conv/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
 allow src/libtools/batch "$L/*"
 allow src/libtools/room "$L/*"
@@ -74,7 +74,7 @@ allow src/lv2 gpuconv/play/follow.h
 allow src/lv2/window lv2/ports.h $L/core/number.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
 # it restores responses that were pickled.
-allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/engine/backend.h \
+allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/conv/backend.h \
     "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 shared=$(find kernels/engine -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cuh')
@@ -116,7 +116,7 @@ only "src/$L/ir/sphere_hull.c" 'libqhull_r/libqhull_r\.h'
 only 'src/libtools/batch/*' 'archive(_entry)?\.h'
 only "src/$L/report/* src/gpulab/* src/libtools/*" 'jansson\.h'
 only 'src/cli/*' 'popt\.h'
-only "src/$L/cuda/* src/$L/measure/cuda_* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
+only "src/$L/conv/cuda/* src/$L/measure/cuda_* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
 only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
 only src/libtools/batch/ranks_mpi.c 'mpi\.h'
@@ -163,7 +163,7 @@ found=$(grep -rnE '^[[:space:]]*#[[:space:]]*(el)?if.*(_WIN32|__MINGW32__|__linu
 
 # An algorithm is named once in the file of its row. Everything else walks the arrays of the backends.
 grep -roE 'GPUCONV_ALGORITHM_[A-Z_]+' src kernels python/src | grep -v ':GPUCONV_ALGORITHM_AUTO$' >"$list"
-found=$(grep -vE "^src/$L/(cpu|cuda|engine)/[a-z_]*\.c:" "$list")
+found=$(grep -vE "^src/$L/conv/((cpu|cuda)/)?[a-z_]*\.c:" "$list")
 [ -z "$found" ] || complain "names an algorithm; walk the algorithms of the backend: $found"
 found=$(cut -d: -f1 "$list" | sort | uniq -d)
 [ -z "$found" ] || complain "names an algorithm outside of its row: $found"

@@ -1,8 +1,8 @@
 /* Runs engines. Every call gets a guarded block of exactly the length that it may fill. */
 #include "harness.h"
 
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/plan.h"
 
 #include <math.h>
 

@@ -6,7 +6,7 @@
 #include "gpuconv.h"
 #include "oracle.h"
 
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/conv/backend.h"
 
 /* Returns a routed response for `inputs` channels. Its `channels` channels are decaying noise, which *taps holds. */
 gpuconv_ir *harness_response(oracle_random *random, int channels, int inputs, int64_t frames, guarded *taps);

@@ -1,8 +1,8 @@
 /* Calls the batch of libtools, as the command does, so that names, picks and bytes are the same. */
 #include "batch_job.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/engine/backend.h"
 #include "libtools/batch/batch.h"
 #include "libtools/batch/row.h"
 

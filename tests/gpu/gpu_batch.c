@@ -1,7 +1,7 @@
 /* Batches on a GPU: signals of any length, and samples in the formats of files. */
 #include "gpu_test.h"
+#include "libgpuconv/conv/batch_convolver.h"
 #include "libgpuconv/dsp/simd.h"
-#include "libgpuconv/engine/batch_convolver.h"
 #include "libgpuconv/ir/object.h"
 
 #include <math.h>

@@ -4,11 +4,11 @@
  * divided by the shortest time. gpu_jobs_speed --all does so for rows. GPUCONV_CUDA_LIMITS gives the choices of smaller
  * devices. Usage: gpu_choices
  */
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/statistics.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/measure/measure.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Sample formats of files on a GPU: the same bytes as on the CPU. */
 #include "gpu_test.h"
+#include "libgpuconv/conv/engine.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/engine.h"
 
 /* A run through the chunk interface in the formats of a file, one chunk in all. */
 typedef struct format_run {

@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "gpu_arrays.h"
-#include "libgpuconv/cuda/cuda_arrays.h"
+#include "libgpuconv/conv/cuda/cuda_arrays.h"
 
 typedef struct trial_shape {
     gpuconv_arrays_operation operation;

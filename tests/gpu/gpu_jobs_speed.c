@@ -5,8 +5,8 @@
  * times every way to compute that may be worth it, in a graph of CALLS calls, with its error, on standard output; LABEL
  * picks the rows whose label contains it. The last lines count the choices of the planner that are among the fastest.
  */
+#include "libgpuconv/conv/cuda/cuda_arrays.h"
 #include "libgpuconv/core/clock.h"
-#include "libgpuconv/cuda/cuda_arrays.h"
 
 #include <jansson.h>
 #include <math.h>

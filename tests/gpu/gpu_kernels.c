@@ -2,10 +2,10 @@
  * written outside the samples, launches without a wait between them, and what the memory estimate promises. */
 #include "fence.h"
 #include "gpu_test.h"
+#include "libgpuconv/conv/backend.h"
+#include "libgpuconv/conv/cuda/cuda_algorithm.h"
+#include "libgpuconv/conv/cuda/cuda_device.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/cuda/cuda_algorithm.h"
-#include "libgpuconv/cuda/cuda_device.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/ir/object.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * outputs and many to one, by every algorithm that can; every transform of the algorithm matrix in one partition and in
  * several, in several chunks; and levels far from 1. */
 #include "gpu_test.h"
+#include "libgpuconv/conv/cuda/cuda_algorithm.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/cuda/cuda_algorithm.h"
 
 #include <math.h>
 

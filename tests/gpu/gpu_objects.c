@@ -3,9 +3,9 @@
  * The program is linked so that cudaSetDevice and cudaGetDevice go through this file (--wrap). A test can pretend that
  * device 1 is current on a machine with one GPU. */
 #include "gpu_test.h"
-#include "libgpuconv/cuda/cuda_pinned.h"
-#include "libgpuconv/engine/bank.h"
-#include "libgpuconv/engine/batch_convolver.h"
+#include "libgpuconv/conv/bank.h"
+#include "libgpuconv/conv/batch_convolver.h"
+#include "libgpuconv/conv/cuda/cuda_pinned.h"
 
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>

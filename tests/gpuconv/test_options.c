@@ -4,8 +4,8 @@
 #include "check.h"
 #include "cli/cli.h"
 #include "gpuconv/commands/commands.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/number.h"
-#include "libgpuconv/engine/backend.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,8 +4,8 @@
 #include "gpuconv_arrays.h"
 #include "harness.h"
 
+#include "libgpuconv/conv/cpu/rows.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/cpu/rows.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* The levels of banks: they cover every tap once, begin where the executor needs them, and have the sizes in the
  * records of the GPU (tests/gpu). */
 #include "harness.h"
-#include "libgpuconv/engine/bank.h"
-#include "libgpuconv/engine/plan.h"
+#include "libgpuconv/conv/bank.h"
+#include "libgpuconv/conv/plan.h"
 
 enum { LONGEST = 8192, CHANNELS_MAX = 8000 };
 

@@ -1,7 +1,7 @@
 /* Tests that a module libgpuconv-cuda of another version is refused, with a reason. Such a module is beside this
  * program. */
 #include "harness.h"
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/conv/backend.h"
 
 #include <pthread.h>
 #include <string.h>

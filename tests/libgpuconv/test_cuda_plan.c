@@ -1,8 +1,8 @@
 /* Tests the plans of the CUDA backend for devices that are made up, so that no GPU is needed. */
 #include "harness.h"
 
-#include "libgpuconv/cuda/cuda_algorithm.h"
-#include "libgpuconv/cuda/cuda_arrays.h"
+#include "libgpuconv/conv/cuda/cuda_algorithm.h"
+#include "libgpuconv/conv/cuda/cuda_arrays.h"
 
 static gc_device probed;
 

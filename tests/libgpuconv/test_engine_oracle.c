@@ -2,7 +2,7 @@
  * several chunks. */
 #include "harness.h"
 
-#include "libgpuconv/engine/plan.h"
+#include "libgpuconv/conv/plan.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * the boundaries of blocks and partitions, silence, subnormals, NaN. */
 #include "harness.h"
 
-#include "libgpuconv/engine/plan.h"
+#include "libgpuconv/conv/plan.h"
 
 #include <float.h>
 #include <math.h>

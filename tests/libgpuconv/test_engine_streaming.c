@@ -2,7 +2,7 @@
  * or on a reset; calls in the wrong order are refused; the result has exactly N + M - 1 frames. */
 #include "harness.h"
 
-#include "libgpuconv/engine/plan.h"
+#include "libgpuconv/conv/plan.h"
 
 typedef struct running {
     guarded h, x;

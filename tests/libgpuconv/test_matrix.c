@@ -2,9 +2,9 @@
  * route uses; offline by every algorithm, and in real time. Checks the product kernels of every instruction set. */
 #include "harness.h"
 
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/matrix_product.h"
-#include "libgpuconv/engine/plan.h"
 
 #include <malloc.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Checks what moving sources give to a GPU: the backend of the test computes directly, in double precision. */
 #include "harness.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/dsp/motion_kernels.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/space/motion.h"
 
 #include <math.h>

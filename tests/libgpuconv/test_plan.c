@@ -2,7 +2,7 @@
  * and automatic choices have the lowest predicted time and give a reason. */
 #include "harness.h"
 
-#include "libgpuconv/engine/plan.h"
+#include "libgpuconv/conv/plan.h"
 
 static gpuconv_ir *response(int channels, int inputs, int64_t frames) {
     oracle_random random = {.state = 71};

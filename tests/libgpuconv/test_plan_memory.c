@@ -3,8 +3,8 @@
  * backends, so that the test runs everywhere; in a build with CUDA the cost model of the CUDA backend plans for it. */
 #include "harness.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/engine/backend.h"
 
 #include <math.h>
 

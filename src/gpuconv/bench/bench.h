@@ -3,7 +3,7 @@
 #ifndef GPUCONV_BENCH_BENCH_H
 #define GPUCONV_BENCH_BENCH_H
 
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/measure/measure.h"
 
 typedef struct gc_bench_case {

@@ -4,6 +4,7 @@
 
 #include "realtime_motion.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
@@ -12,7 +13,6 @@
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/statistics.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 

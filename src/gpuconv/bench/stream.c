@@ -2,11 +2,11 @@
  * sample crosses the bus twice, so the bus rate in both directions at once is the limit. */
 #include "bench.h"
 
+#include "libgpuconv/conv/engine.h"
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/engine.h"
-#include "libgpuconv/engine/plan.h"
 #include "libgpuconv/report/report.h"
 #include "material.h"
 

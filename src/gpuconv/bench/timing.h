@@ -2,7 +2,7 @@
 #ifndef GPUCONV_BENCH_TIMING_H
 #define GPUCONV_BENCH_TIMING_H
 
-#include "libgpuconv/engine/backend.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/measure/measure.h"
 #include "material.h"
 

@@ -14,6 +14,7 @@
  */
 #include "compare.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
@@ -22,7 +23,6 @@
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/core/statistics.h"
 #include "libgpuconv/dsp/simd.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/measure/measure.h"
 
 #include <math.h>

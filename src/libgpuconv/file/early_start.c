@@ -2,8 +2,8 @@
  * made. */
 #include "early_start.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/clock.h"
-#include "libgpuconv/engine/backend.h"
 
 /* Samples that two cores convolve in about a second. */
 static const int64_t many_samples = INT64_C(1) << 27;

@@ -3,12 +3,12 @@
 
 #include "early_start.h"
 #include "job_notes.h"
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/plan.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
 

@@ -3,8 +3,8 @@
 #define GC_FILE_TRANSFER_H
 
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/conv/engine.h"
 #include "libgpuconv/dsp/dither.h"
-#include "libgpuconv/engine/engine.h"
 
 typedef struct gc_transfer {
     gc_reader *reader;

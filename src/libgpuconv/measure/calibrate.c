@@ -2,8 +2,8 @@
  * them for later plans. */
 #include "measure.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/report/report.h"
 
 static const gc_measures cpu = {

@@ -2,13 +2,13 @@
  * of a few transform sizes. FFTW is loaded with dlopen, so that the library does not depend on it. */
 #include "measure.h"
 
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/module.h"
 #include "libgpuconv/core/pool.h"
-#include "libgpuconv/engine/plan.h"
 
 #include <dlfcn.h>
 #include <math.h>

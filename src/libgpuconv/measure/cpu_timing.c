@@ -1,11 +1,11 @@
 /* Times plans, and convolutions of rows (gpuconv_arrays.h), on the CPU with samples that are in memory. */
 #include "measure.h"
 
+#include "libgpuconv/conv/cpu/section.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/cpu/section.h"
 
 #include <stdlib.h>
 #include <string.h>

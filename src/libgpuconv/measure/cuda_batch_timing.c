@@ -1,6 +1,6 @@
 /* Times of batches on samples in device memory, for benchmarks: `signals` signals on each of several devices at once,
  * each signal with its own response. */
-#include "libgpuconv/cuda/cuda_batch.h"
+#include "libgpuconv/conv/cuda/cuda_batch.h"
 
 #include "cuda_timing.h"
 #include "libgpuconv/core/clock.h"

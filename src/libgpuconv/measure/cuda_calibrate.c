@@ -4,12 +4,12 @@
  * predict the time that was measured.
  */
 #include "cuda_timing.h"
+#include "libgpuconv/conv/backend.h"
+#include "libgpuconv/conv/cuda/cuda_algorithm.h"
+#include "libgpuconv/conv/cuda/cuda_arrays.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/cuda/cuda_algorithm.h"
-#include "libgpuconv/cuda/cuda_arrays.h"
-#include "libgpuconv/engine/backend.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,14 +5,14 @@
  */
 #include "cuda_timing.h"
 
+#include "libgpuconv/conv/backend.h"
+#include "libgpuconv/conv/cuda/cuda_algorithm.h"
+#include "libgpuconv/conv/cuda/cuda_arrays.h"
+#include "libgpuconv/conv/cuda/cuda_device.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/statistics.h"
-#include "libgpuconv/cuda/cuda_algorithm.h"
-#include "libgpuconv/cuda/cuda_arrays.h"
-#include "libgpuconv/cuda/cuda_device.h"
-#include "libgpuconv/engine/backend.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #define GC_MEASURE_MEASURE_H
 
 #include "gpuconv_arrays.h"
-#include "libgpuconv/engine/costs.h"
-#include "libgpuconv/engine/rows_executor.h"
+#include "libgpuconv/conv/costs.h"
+#include "libgpuconv/conv/rows_executor.h"
 
 /* Highest measured rates of a processor. */
 typedef struct gc_peak_rates {

@@ -2,11 +2,11 @@
 #include "realtime.h"
 
 #include "gpu_tail.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/ir/object.h"
 #include "realtime_state.h"
 

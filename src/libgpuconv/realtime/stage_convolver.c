@@ -1,9 +1,9 @@
 /* The head, the stages and the tail of one response, and the counters that the callback and the workers share. */
 #include "stage_convolver.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/engine/backend.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,9 +14,9 @@
 #define GC_REALTIME_STAGE_CONVOLVER_H
 
 #include "gpu_tail.h"
-#include "libgpuconv/cpu/section.h"
+#include "libgpuconv/conv/cpu/section.h"
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/dsp/simd.h"
-#include "libgpuconv/engine/plan.h"
 
 #include <stdatomic.h>
 

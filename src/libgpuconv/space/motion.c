@@ -12,12 +12,12 @@
  */
 #include "motion.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
-#include "libgpuconv/engine/backend.h"
 #include "libgpuconv/ir/ambisonic.h"
 #include "path.h"
 

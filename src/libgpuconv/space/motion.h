@@ -3,11 +3,11 @@
 #ifndef GC_SPACE_MOTION_H
 #define GC_SPACE_MOTION_H
 
+#include "libgpuconv/conv/motion_backend.h"
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/dsp/delay_line.h"
 #include "libgpuconv/dsp/fft.h"
 #include "libgpuconv/dsp/simd.h"
-#include "libgpuconv/engine/motion_backend.h"
 #include "libgpuconv/ir/sofa.h"
 
 #include <stdatomic.h>

@@ -1,11 +1,11 @@
 /* Preparation of a batch: chooses the devices, and lists the entries to do. */
 #include "batch_state.h"
 #include "history.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
-#include "libgpuconv/engine/backend.h"
 #include "targets.h"
 
 #include <stdio.h>

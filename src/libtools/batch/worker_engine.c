@@ -1,7 +1,7 @@
 /* Plans and makes the engine of a batch worker. */
 #include "worker_engine.h"
 
-#include "libgpuconv/engine/engine.h"
+#include "libgpuconv/conv/engine.h"
 
 static gpuconv_status make(const gpuconv_ir *ir, const gpuconv_config *config, gc_pcm in, gc_pcm out,
                            gpuconv_plan **plan, gpuconv_engine **engine, gpuconv_error *error) {

@@ -1,0 +1,172 @@
+/*
+ * Convolutions of the caller's arrays (gpuconv_arrays.h) on a device. A call is planned by a pure function of its
+ * problem and of the device: the algorithm, the size of its transforms and the workspace (cuda_rows.c). Each algorithm
+ * is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c, rows_short.c, rows_toeplitz.c,
+ * rows_varying.c.
+ */
+#ifndef GC_CUDA_CUDA_ARRAYS_H
+#define GC_CUDA_CUDA_ARRAYS_H
+
+#include "cuda_resources.h"
+#include "kernels/engine/kernels.h"
+#include "libgpuconv/conv/algorithm.h"
+#include "libgpuconv/conv/rows_executor.h"
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------- */
+
+typedef struct gc_cuda_rows gc_cuda_rows;
+
+/* Makes the fastest plan by the cost model; *plan is zero if there is none. */
+void gc_rows_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *problem, gc_rows_plan *plan);
+
+/* ---- Objects ----------------------------------------------------------------------------------------------------- */
+
+/* A place on a device. */
+typedef struct gc_cuda_arrays {
+    gpuconv_arrays base;
+    gc_device figures;
+    gc_costs costs;
+    gc_cuda_resources resources;
+    const float2 *twiddles[GCK_CHIP_SIZES + GCK_3PASS_SIZES]; /* NULL: the device does not have this size */
+    /* For tests and calibration: the only algorithm to consider without prepared responses (NULL: any), and the real
+     * points of its transforms. */
+    const gc_algorithm *only;
+    int64_t only_points;
+} gc_cuda_arrays;
+
+typedef struct gc_cuda_responses {
+    gpuconv_responses base;
+    gc_cuda_resources resources;
+    gc_rows_plan plan; /* whose algorithm and transforms the spectra serve */
+    float2 *spectra;   /* rows x parts */
+    float *samples;    /* rows x taps, of few short responses without routes, for direct sums; or NULL */
+    /* With routes, in device memory: those by output, those of the transposed matrix by input, and for gradients the
+     * input and the output (in `plane`) of each. */
+    const int *row, *transposed_row;
+    const gck_route *route, *transposed_route, *ends;
+} gc_cuda_responses;
+
+/* A checked job with its plan. */
+typedef struct gc_cuda_call {
+    const gc_cuda_arrays *cuda;
+    const gpuconv_arrays_job *job;
+    const gc_cuda_responses *prepared; /* or NULL */
+    gc_job_shape shape;
+    gc_rows_plan plan;
+    void *workspace; /* of plan.bytes bytes, aligned to 256; set by the caller of plan.algorithm->run */
+} gc_cuda_call;
+
+/* Plans a job of shape call->shape, and sets the rest of *call but its workspace. @return UNSUPPORTED */
+gpuconv_status gc_cuda_plan(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
+                            gpuconv_error *error);
+
+/* Checks a job but for its pointers, and plans it. */
+gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
+                               gpuconv_error *error);
+
+/* Checks that the device of an object is current. Returns ARGUMENT if it is not. */
+gpuconv_status gc_cuda_check_current(int device, gpuconv_error *error);
+
+/* Returns the rows of an array as the kernels take them. */
+gck_rows gc_cuda_kernel_rows(const gpuconv_rows *array);
+
+/* Queues the copy of to->frames frames of rows, with zeros behind the end of a row of `from`. */
+cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream);
+
+/* Fills the gates of a job whose operation is not GRADIENT_RESPONSE. */
+gck_gates gc_cuda_gates(const gpuconv_arrays_job *job);
+
+/* Returns the rows of an array that may be NULL; without data then. */
+static inline gck_rows gc_cuda_kernel_rows_if(const gpuconv_rows *a) {
+    return a ? gc_cuda_kernel_rows(a) : (gck_rows){.data = NULL};
+}
+
+/* Returns the sharing of responses of a job without routes. */
+gck_sharing gc_cuda_sharing(const gc_job_shape *shape);
+
+/* Returns the blocks of a filter that changes with time. */
+static inline gck_blocks gc_cuda_blocks(const gc_job_shape *s, gck_ramp ramp) {
+    return (gck_blocks){.hop = (int)s->hop, .count = (int)s->blocks, .ramp = ramp};
+}
+
+/* Prepared responses and streamers: entries of gc_rows_cuda (cuda_responses.c, cuda_streamer.c). */
+gpuconv_status gc_cuda_new_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
+                                     struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error);
+gpuconv_status gc_cuda_route_responses(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
+                                       gpuconv_responses **responses, gpuconv_error *error);
+gpuconv_status gc_cuda_update_responses(const gpuconv_arrays *arrays, gpuconv_responses *responses,
+                                        const gpuconv_rows *response, struct CUstream_st *stream, gpuconv_error *error);
+int64_t gc_cuda_responses_bytes(const gpuconv_responses *responses);
+void gc_cuda_free_responses(gpuconv_responses *responses);
+gpuconv_status gc_cuda_new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t channels,
+                                    int64_t block, struct CUstream_st *stream, gpuconv_streamer **streamer,
+                                    gpuconv_error *error);
+gpuconv_status gc_cuda_process(gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,
+                               struct CUstream_st *stream, gpuconv_error *error);
+gpuconv_status gc_cuda_reset(gpuconv_streamer *streamer, struct CUstream_st *stream, gpuconv_error *error);
+void gc_cuda_free_streamer(gpuconv_streamer *streamer);
+
+/* ---- Algorithms -------------------------------------------------------------------------------------------------- */
+
+/* What the kernels of a size need. */
+typedef struct gc_rows_kernels {
+    int64_t twiddles; /* float2 of the table */
+    int shared_bytes; /* of a block */
+} gc_rows_kernels;
+
+struct gc_cuda_rows {
+    gc_algorithm row;       /* the first member: gc_choice.algorithm points to it */
+    signed char number[25]; /* 1 + index of the kernels with transforms of 2^i real points; 0: there are none */
+    int table;              /* of size 0 in gc_cuda_arrays.twiddles; algorithms with the same transforms share it */
+    bool varying;           /* serves filters that change with time */
+    bool gated;             /* serves gates of the type of the samples; elsewhere they take passes of their own */
+
+    /* Loads the kernels on the current device, so that no launch has to. */
+    cudaError_t (*load)(int shared_bytes_max);
+
+    /* Of algorithms with transforms; else NULL. `twiddles` writes the table of a size in host memory, `spectra` queues
+     * the transforms of the rows of `from` into responses->spectra. */
+    gc_rows_kernels (*query)(int size);
+    void (*twiddles)(int size, float2 *table);
+    cudaError_t (*spectra)(const gc_cuda_responses *responses, const gpuconv_rows *from, const float2 *twiddles,
+                           cudaStream_t stream);
+
+    /* Completes a plan whose algorithm, size and points are set. Returns false if these do not serve the problem. */
+    bool (*plan)(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *plan);
+
+    /* Queues a call. Returns the first error of CUDA. */
+    cudaError_t (*run)(const gc_cuda_call *call, cudaStream_t stream);
+};
+
+extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct, gc_rows_short, gc_rows_toeplitz,
+    gc_rows_varying;
+
+/* Returns the index of the kernels with transforms of `points` real points (0: none is needed); -1 if the algorithm has
+ * none or the device does not have their shared memory. */
+int gc_rows_size(const gc_cuda_rows *algorithm, const gc_device *device, int64_t points);
+
+/* Returns the table of the transforms of a plan. */
+static inline const float2 *gc_rows_twiddles(const gc_cuda_arrays *cuda, const gc_rows_plan *plan) {
+    return cuda->twiddles[plan->algorithm->table + plan->size];
+}
+
+/* The entries of a row. */
+bool gc_rows_fits(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *choice);
+void gc_rows_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
+
+#define GC_ROWS_ENTRY(id, name, least, most)                                                                           \
+    { id, name, GC_ROWS, least, most, 0, 0, gc_rows_fits, gc_rows_cost, NULL, NULL }
+
+/* The time of a launch among others of the same call, in that of one alone. */
+#define GC_ROWS_LAUNCH 0.857
+
+/* Transforms on the chip: the figures of a size; the seconds of `items` items of `transforms` transforms each, which
+ * also stores the blocks of the launch. */
+gc_rows_kernels gc_chip_query(int size);
+double gc_chip_seconds(const gc_job_shape *shape, const gc_device *device, const gc_costs *costs, int size,
+                       int64_t items, double transforms, int64_t *blocks);
+
+/* Fills the cut of the rows into segments. Returns the parts of a response. */
+int64_t gc_rows_cut(const gc_job_shape *shape, gc_rows_plan *plan);
+
+#endif

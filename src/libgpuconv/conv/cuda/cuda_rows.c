@@ -1,0 +1,103 @@
+/* Plans of rows on a device: the choice among the algorithms of rows, and what these share. */
+#include "cuda_algorithm.h"
+#include "cuda_arrays.h"
+
+#include "libgpuconv/conv/plan.h"
+#include "libgpuconv/core/memory.h"
+
+#include <math.h>
+
+/* Segments begin at multiples of ALIGNMENT frames, so that accesses to aligned rows are whole sectors. */
+enum { ALIGNMENT = 32 };
+
+/* ---- What the algorithms share ----------------------------------------------------------------------------------- */
+
+int gc_rows_size(const gc_cuda_rows *a, const gc_device *device, int64_t points) {
+    if (!points)
+        return 0;
+    const int size = a->number[__builtin_ctzll((unsigned long long)points)] - 1;
+    return size >= 0 && a->query(size).shared_bytes <= device->shared_memory ? size : -1;
+}
+
+/* Prepared spectra serve their own algorithm and size; their samples, where they are kept too, serve direct sums. */
+bool gc_rows_fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
+    const bool same = !p->only || (p->only == c->algorithm && p->only_points == points);
+    if (form || !(points ? same : p->samples && (same || p->spectra)))
+        return false;
+    c->schedule = (gc_schedule){.taps = p->rows.taps, .transform = points};
+    return gc_rows_size((const gc_cuda_rows *)c->algorithm, device, points) >= 0;
+}
+
+/* Adds the time of gates. Those that the kernels do not know (`apart`) take passes with arrays of floats in the
+ * workspace: for the gated sources, and for a target whose sums are gated. */
+static void plan_gates(const gc_job_shape *s, const gc_costs *costs, bool apart, gc_rows_plan *plan) {
+    const int64_t outputs = s->routes.routes ? s->batch * s->routes.outputs : s->rows;
+    const int64_t samples[] = {s->rows * s->signal_frames, outputs * s->output_frames};
+    const int written = s->operation == GPUCONV_ARRAYS_CONVOLVE          ? 1
+                        : s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? 0
+                                                                         : -1;
+    plan->gates_at = apart ? gc_max(256, gc_round_up(plan->bytes, 256)) : 0;
+    plan->bytes = apart ? plan->gates_at : plan->bytes;
+    for (int i = 0; i < 2; i++) {
+        const int64_t used = (i ? GC_GATE_POST : GC_GATE_PRE) | (i == written ? GC_GATE_SKIP : 0);
+        if (!(s->gates & used))
+            continue;
+        plan->seconds += 2 * (double)samples[i] * costs->seconds[GC_COST_CUDA_OUTPUT];
+        if (!apart)
+            continue;
+        plan->bytes += gc_round_up(samples[i] * (int64_t)sizeof(float), 256);
+        plan->seconds += GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
+    }
+}
+
+/* Makes the plan of a choice. Returns false if its algorithm does not serve the problem. */
+static bool make(const gc_problem *p, const gc_device *device, const gc_costs *costs, const gc_choice *c,
+                 gc_rows_plan *plan) {
+    const gc_cuda_rows *a = (const gc_cuda_rows *)c->algorithm;
+    const int64_t points = c->schedule.transform;
+    if (p->rows.hop && !a->varying)
+        return false;
+    *plan = (gc_rows_plan){.algorithm = a, .size = gc_rows_size(a, device, points), .points = points / 2};
+    if (!a->plan(p, device, costs, plan))
+        return false;
+    if (p->rows.gates)
+        plan_gates(&p->rows, costs, !a->gated || !(p->rows.gates & GC_GATES_ALIKE), plan);
+    return true;
+}
+
+void gc_rows_cost(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *c) {
+    gc_rows_plan plan = {0};
+    c->cost = make(p, device, costs, c, &plan) ? plan.seconds : HUGE_VAL;
+    c->bytes = (double)plan.bytes;
+}
+
+int64_t gc_rows_cut(const gc_job_shape *s, gc_rows_plan *p) {
+    const int64_t points = p->points, parts = s->taps <= points + points / 2 ? 1 : gc_divide_up(s->taps, points);
+    const bool convolve = s->operation == GPUCONV_ARRAYS_CONVOLVE;
+    const int64_t overlap = gc_round_up(s->taps - 1, ALIGNMENT),
+                  frames = convolve ? s->output_frames : s->signal_frames;
+    p->hop = parts == 1 ? 2 * points - overlap : points;
+    p->part_taps = parts == 1 ? s->taps : points;
+    p->parts = parts;
+    p->segments = gc_divide_up(frames, p->hop);
+    p->lo = !convolve ? 0 : parts == 1 ? overlap : points;
+    p->shift = convolve ? s->offset - p->lo - (parts - 1) * p->hop : -s->offset;
+    /* A convolution that fits into one transform as a whole does not wrap around. */
+    if (convolve && parts == 1 && s->offset >= 0 && s->signal_frames + s->taps - 1 <= 2 * points &&
+        s->offset + frames <= 2 * points) {
+        p->hop = frames;
+        p->segments = 1;
+        p->lo = s->offset;
+        p->shift = 0;
+    }
+    return parts;
+}
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------- */
+
+void gc_rows_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *p, gc_rows_plan *plan) {
+    gc_choice choice = {0};
+    if (gc_algorithms_choose(gc_cuda_algorithms, p, device, costs, &choice, NULL, NULL) ||
+        !make(p, device, costs, &choice, plan))
+        *plan = (gc_rows_plan){.algorithm = NULL};
+}
