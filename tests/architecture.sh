@@ -49,15 +49,11 @@ allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/conv "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-backend="$L/conv/backend.h $L/conv/stream_executor.h $L/conv/rows_executor.h $L/conv/batch_convolver.h $L/conv/bank.h $L/conv/motion_backend.h"
-planner="$L/conv/plan.h $L/conv/algorithm.h $L/conv/problem.h $L/conv/schedule.h $L/conv/costs.h $L/conv/device.h $L/conv/components.h $L/ir/object.h"
-# shellcheck disable=SC2086 # a list of patterns
-allow src/$L/conv/cpu $backend $planner "$L/dsp/*" "$L/core/*"
-# shellcheck disable=SC2086
-allow src/$L/conv/cuda $backend $planner kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
+allow src/$L/conv/cpu $L/conv/plan.h $L/conv/backend.h $L/ir/object.h "$L/dsp/*" "$L/core/*"
+allow src/$L/conv/cuda $L/conv/plan.h $L/conv/backend.h $L/ir/object.h kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/measure "$L/conv/*" "$L/conv/cpu/*" "$L/conv/cuda/*" kernels/engine/kernels.h "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/file $L/measure/measure.h "$L/conv/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/space $L/conv/backend.h $L/conv/motion_backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/space $L/conv/backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/conv/cpu/section.h "$L/conv/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
 allow src/libtools/batch "$L/*"

@@ -1,7 +1,7 @@
 /* Fuzzes calibration files: a file is ignored, or gives times in the range that plans can use. */
 #include "fuzz.h"
 
-#include "libgpuconv/conv/costs.h"
+#include "libgpuconv/conv/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Batches on a GPU: signals of any length, and samples in the formats of files. */
 #include "gpu_test.h"
-#include "libgpuconv/conv/batch_convolver.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/dsp/simd.h"
 #include "libgpuconv/ir/object.h"
 

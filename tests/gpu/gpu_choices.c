@@ -188,7 +188,7 @@ gpuconv_status __wrap_gc_algorithms_choose(const gc_algorithm *const *algorithms
                                            double *seconds, gpuconv_error *error) {
     gc_problem bounded = *problem;
     if (problem->kind == GC_BANK && longest_hop)
-        bounded.longest_hop = gc_min(longest_hop, problem->longest_hop);
+        bounded.bank.longest_hop = gc_min(longest_hop, problem->bank.longest_hop);
     const gpuconv_status status =
         __real_gc_algorithms_choose(algorithms, &bounded, device, costs, choice, seconds, error);
     if (problem->kind == GC_BANK && !status)

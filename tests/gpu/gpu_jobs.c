@@ -251,12 +251,12 @@ static double run_shape(oracle_random *r, const trial_shape *s, const gc_cuda_ro
         (long long)s->step[0], (long long)s->step[1], (long long)s->step[2], s->accumulate ? ", add" : "",
         s->gain ? ", gain" : "", (long long)s->hop, s->linear ? " crossed" : "", s->pre, s->post, s->skip, s->mixed);
     trial_init(&t, oracle_bits(r), s);
-    inside()->only = &only->row;
-    inside()->only_points = points;
+    inside()->required_algorithm = &only->row;
+    inside()->required_points = points;
     const bool serves = !gc_cuda_prepare(inside(), &t.job, &call, &refused);
     const double error = serves ? trial_run(&t, what) : -HUGE_VAL;
     served += serves;
-    inside()->only = NULL;
+    inside()->required_algorithm = NULL;
     const bool floats = trial_written(&t)->array.type == GPUCONV_SAMPLE_F32;
     trial_free(&t);
     return floats ? error : -HUGE_VAL;

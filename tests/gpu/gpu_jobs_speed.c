@@ -395,8 +395,8 @@ static double try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t
     if (gc_cuda_prepare(cuda, &b->job[0][operation], &choice, NULL))
         return ms;
     cuda->figures.workspace = bytes;
-    cuda->only = &only->row;
-    cuda->only_points = points;
+    cuda->required_algorithm = &only->row;
+    cuda->required_points = points;
     const gc_rows_plan *p = &call.plan;
     if (!gc_cuda_prepare(cuda, &b->job[0][operation], &call, NULL) && p->seconds > 0 &&
         p->seconds < 1.7 * choice.plan.seconds + 10e-6 && (size_t)p->bytes <= b->bytes) {
@@ -410,7 +410,7 @@ static double try_one(bench *b, int operation, const gc_cuda_rows *only, int64_t
         require(error <= bound_of(b->row), b->row->label, "the samples are wrong");
     }
     cuda->figures.workspace = before;
-    cuda->only = NULL;
+    cuda->required_algorithm = NULL;
     plan(b, operation);
     return ms;
 }

@@ -1,8 +1,7 @@
 /* A GPU that others share: with little free memory a convolution is right, with far too little it is refused with the
  * needed and the free bytes, or left to the CPU with a note. */
 #include "gpu_test.h"
-#include "libgpuconv/conv/bank.h"
-#include "libgpuconv/conv/batch_convolver.h"
+#include "libgpuconv/conv/backend.h"
 
 #include <cuda_runtime_api.h>
 

@@ -3,8 +3,7 @@
  * The program is linked so that cudaSetDevice and cudaGetDevice go through this file (--wrap). A test can pretend that
  * device 1 is current on a machine with one GPU. */
 #include "gpu_test.h"
-#include "libgpuconv/conv/bank.h"
-#include "libgpuconv/conv/batch_convolver.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/conv/cuda/cuda_pinned.h"
 
 #include <cuda_runtime_api.h>

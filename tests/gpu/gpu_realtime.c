@@ -1,6 +1,6 @@
 /* Real time on a GPU: filter banks, matrices, and the tail of the real-time convolver. */
 #include "gpu_test.h"
-#include "libgpuconv/conv/bank.h"
+#include "libgpuconv/conv/backend.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Tests of the checks of jobs (gpuconv_arrays.h), as a place on a device asks for them, which need no GPU and run in
  * every build: each message names the field and the value. */
 #include "check.h"
-#include "libgpuconv/conv/rows_executor.h"
+#include "libgpuconv/conv/backend.h"
 
 #include <inttypes.h>
 

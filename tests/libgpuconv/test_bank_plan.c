@@ -1,8 +1,7 @@
 /* The levels of banks: they cover every tap once, begin where the executor needs them, and have the sizes in the
  * records of the GPU (tests/gpu). */
 #include "harness.h"
-#include "libgpuconv/conv/bank.h"
-#include "libgpuconv/conv/plan.h"
+#include "libgpuconv/conv/backend.h"
 
 enum { LONGEST = 8192, CHANNELS_MAX = 8000 };
 
@@ -27,7 +26,8 @@ static gc_levels plan_of(const gc_bank_options *o, int64_t longest) {
     const gc_device device = {
         .multiprocessors = 132, .lanes = 128, .clock = 1.98e9, .bandwidth = 4.917e12, .memory = 1};
     const gc_costs costs = gc_costs_built_in(&device);
-    const gc_problem problem = {.kind = GC_BANK, .bank = o, .diagonal = gc_bank_is_diagonal(o), .longest_hop = longest};
+    const gc_problem problem = {.kind = GC_BANK,
+                                .bank = {.gpu = o, .diagonal = gc_bank_is_diagonal(o), .longest_hop = longest}};
     gc_choice choice;
     assert_int_equal(gc_algorithms_choose(algorithms, &problem, &device, &costs, &choice, NULL, NULL), GPUCONV_OK);
     assert_true(choice.predicted > 0 && choice.predicted < 1);

@@ -2,7 +2,7 @@
  * ignored. A process reads the file once, so each check runs in a child process. */
 #include "check.h"
 
-#include "libgpuconv/conv/costs.h"
+#include "libgpuconv/conv/plan.h"
 
 #include <math.h>
 #include <sys/stat.h>

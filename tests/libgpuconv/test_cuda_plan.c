@@ -174,7 +174,7 @@ static void rows_of_an_h200_are_planned_as_recorded(void **state) {
     for (int i = 0; i < COUNT(cases); i++) {
         const rows_case *c = &cases[i];
         const gc_job_shape shape = shape_of(c);
-        const gc_problem problem = {.kind = GC_ROWS, .rows = shape, .spectra = c->kept, .samples = !c->kept};
+        const gc_problem problem = {.kind = GC_ROWS, .rows = {.shape = shape, .spectra = c->kept, .samples = !c->kept}};
         gc_rows_plan plan;
         gc_rows_plan_make(&h200, &costs, &problem, &plan);
         CHECK(plan.algorithm == c->algorithm && plan.points == c->points && plan.seconds > 0,
@@ -197,7 +197,9 @@ static void prepared_rows_keep_to_what_is_prepared(void **state) {
             const gc_cuda_rows *only = algorithms[a];
             const bool chip = only == &gc_rows_chip, direct = only == &gc_rows_direct;
             const int size = gc_rows_size(only, &h200, points);
-            gc_problem problem = {.kind = GC_ROWS, .rows = shape_of(&small), .only = &only->row, .only_points = points};
+            gc_problem problem = {
+                .kind = GC_ROWS,
+                .rows = {.shape = shape_of(&small), .required_algorithm = &only->row, .required_points = points}};
             gc_rows_plan plan;
             sizes += size >= 0;
             CHECK(size < 0 || direct ||
@@ -205,14 +207,14 @@ static void prepared_rows_keep_to_what_is_prepared(void **state) {
                   "algorithm %d, %lld points: size %d", a, (long long)points, size);
             const bool fits = size >= 0 && (!chip || 2 * 2000 <= points + points / 2);
             for (int kept = 0; kept < 2; kept++) {
-                problem.spectra = kept;
-                problem.samples = !kept;
+                problem.rows.spectra = kept;
+                problem.rows.samples = !kept;
                 gc_rows_plan_make(&h200, &costs, &problem, &plan);
                 CHECK((plan.seconds > 0) == (fits && !(kept && direct)), "algorithm %d, size %d", a, size);
                 CHECK(!(plan.seconds > 0) || (plan.algorithm == only && plan.size == size), "algorithm %d, size %d", a,
                       size);
             }
-            problem.samples = true; /* direct sums are faster */
+            problem.rows.samples = true; /* direct sums are faster */
             gc_rows_plan_make(&h200, &costs, &problem, &plan);
             assert_ptr_equal(plan.algorithm, &gc_rows_direct);
         }

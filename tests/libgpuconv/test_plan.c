@@ -293,7 +293,7 @@ static double toy_cost, toy_bytes;
 
 static bool fit_toy(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
     (void)device;
-    return toy_fits_all && form == 0 && gc_schedule_partitioned(p->ir->frames, points, &c->schedule);
+    return toy_fits_all && form == 0 && gc_schedule_partitioned(p->stream.ir->frames, points, &c->schedule);
 }
 
 static void cost_toy(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *choice) {

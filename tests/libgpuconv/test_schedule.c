@@ -1,7 +1,7 @@
 /* Tests schedules: the partitions cover the response exactly, hops and transform sizes match, invalid sizes are
  * refused. */
 #include "check.h"
-#include "libgpuconv/conv/schedule.h"
+#include "libgpuconv/conv/plan.h"
 
 static void partitions_cover_the_response(void **state) {
     (void)state;

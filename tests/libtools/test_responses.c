@@ -2,7 +2,7 @@
  * outputs and shared responses are found in a manifest. */
 #include "files.h"
 
-#include "libgpuconv/conv/batch_convolver.h"
+#include "libgpuconv/conv/backend.h"
 #include "libtools/batch/manifest.h"
 #include "libtools/batch/responses.h"
 

@@ -12,7 +12,7 @@
 enum { LENGTHS = 40 };
 
 /* The algorithms of streams that a backend has at most, and before them the planner's choice. */
-enum { WAYS = GC_ROWS_MAX };
+enum { WAYS = GC_ALGORITHMS_MAX };
 
 /* Milliseconds by backend, way and length; NaN: not measured. */
 typedef struct sweep {

@@ -6,7 +6,7 @@
  * bank, which computes a block of H outputs when its last input is there. In a matrix it begins at tap 2 H: the outputs
  * are computed one after another, during the H frames after that.
  */
-#include "bank.h"
+#include "backend.h"
 
 #include "libgpuconv/core/memory.h"
 
@@ -60,29 +60,29 @@ enum { DIAGONAL_CYCLES = 4000, MATRIX_CYCLES = 320 };
  * queued together and take little more. In a period of a diagonal bank a further level may have no channel whose block
  * ends. The bytes of the first level of a matrix count twice, because the results of a period wait for them. */
 static double level_seconds(const gc_problem *p, const gc_costs *costs, gc_level *level, int number) {
-    const gc_bank_options *o = p->bank;
+    const gc_bank_options *o = p->bank.gpu;
     const double *t = costs->seconds, spectra = (double)o->routes * (double)level->partitions * 16;
-    const double channels = p->diagonal ? o->routes : o->inputs + o->outputs;
-    const double used = p->diagonal ? fmin(1, channels * o->block / (double)level->hop) : 1;
-    const double waits = used * (p->diagonal ? DIAGONAL_CYCLES : MATRIX_CYCLES) * (double)level->partitions;
+    const double channels = p->bank.diagonal ? o->routes : o->inputs + o->outputs;
+    const double used = p->bank.diagonal ? fmin(1, channels * o->block / (double)level->hop) : 1;
+    const double waits = used * (p->bank.diagonal ? DIAGONAL_CYCLES : MATRIX_CYCLES) * (double)level->partitions;
     const double period = waits * t[GC_COST_CUDA_CYCLE] + t[GC_COST_CUDA_LAUNCH];
-    return (p->diagonal || number > 0 ? 1 : 2) *
+    return (p->bank.diagonal || number > 0 ? 1 : 2) *
                (spectra / 4 * t[GC_COST_CUDA_OUTPUT] + channels * 2 * t[GC_COST_CUDA_PASS]) +
            period / o->block;
 }
 
 static void cost(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *c) {
     (void)device;
-    const int lead = p->diagonal ? 1 : 2;
+    const int lead = p->bank.diagonal ? 1 : 2;
     const gc_level_search search = {.problem = p,
                                     .costs = costs,
                                     .seconds = level_seconds,
-                                    .taps = p->bank->taps,
-                                    .longest = p->longest_hop,
+                                    .taps = p->bank.gpu->taps,
+                                    .longest = p->bank.longest_hop,
                                     .earliest = lead,
                                     .latest = lead,
                                     .most = GC_LEVELS_MAX};
-    gc_levels_search(&search, p->bank->block, c);
+    gc_levels_search(&search, p->bank.gpu->block, c);
 }
 
 const gc_algorithm gc_bank_levels = {

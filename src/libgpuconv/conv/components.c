@@ -1,6 +1,6 @@
 /* The search for components: every channel begins with its own label, and the lower label of the two ends of a route
  * replaces the higher one until no label changes. */
-#include "components.h"
+#include "plan.h"
 
 #include "libgpuconv/core/memory.h"
 

@@ -1,6 +1,6 @@
 /* The table of costs and its file. The file has one line with the version, one with the name of each processor and one
  * per figure. */
-#include "costs.h"
+#include "plan.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/folder.h"

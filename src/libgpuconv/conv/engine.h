@@ -6,7 +6,7 @@
 #ifndef GC_CONV_ENGINE_H
 #define GC_CONV_ENGINE_H
 
-#include "stream_executor.h"
+#include "backend.h"
 
 /* Creates an engine as gpuconv_engine_new does, for interleaved samples of the given formats. */
 gpuconv_status gc_engine_new(const gpuconv_plan *plan, gc_pcm in, gc_pcm out, gpuconv_engine **engine,

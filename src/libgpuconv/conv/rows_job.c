@@ -1,9 +1,9 @@
 /* Checks of arrays and of jobs on them (gpuconv_arrays.h), the same for every backend. Every message names the field,
  * its value, and the values that fit. */
+#include "backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/sized_struct.h"
-#include "rows_executor.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
  * Partitioned (Stockham 1966; Wefers, Partitioned convolution algorithms for real-time auralization, 2015, ch. 5):
  * partition p of the response meets the input of p hops ago, so a delay line of input spectra serves all partitions.
  */
-#include "schedule.h"
+#include "plan.h"
 
 #include "libgpuconv/core/memory.h"
 

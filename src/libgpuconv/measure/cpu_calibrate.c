@@ -1,4 +1,4 @@
-/* Measures the costs of operations on one core (costs.h). Each cost is the shortest of ROUNDS runs. */
+/* Measures the costs of operations on one core (conv/plan.h). Each cost is the shortest of ROUNDS runs. */
 #include "measure.h"
 
 #include "libgpuconv/core/cancel.h"

@@ -48,7 +48,7 @@ static bool plan_stream(const sample *s, const gc_device *device, gpuconv_plan *
 static double predict_stream(const sample *s, const gc_device *device, const gc_costs *costs) {
     gpuconv_plan plan;
     const bool made = plan_stream(s, device, &plan);
-    const gc_problem problem = {.ir = plan.ir, .frames = s->frames};
+    const gc_problem problem = {.kind = GC_STREAM, .stream = {.ir = plan.ir, .frames = s->frames}};
     const double seconds =
         made ? s->stream->seconds(&problem, device, costs, &plan.choice, (double)s->frames) : (double)NAN;
     gpuconv_ir_free(plan.ir);
@@ -82,7 +82,9 @@ static double predict_rows(const sample *s, const gc_device *device, const gc_co
                                 .signal_frames = s->frames,
                                 .output_frames = s->frames};
     const gc_problem problem = {
-        .kind = GC_ROWS, .rows = shape, .samples = true, .only = &gc_rows_chip.row, .only_points = s->points};
+        .kind = GC_ROWS,
+        .rows = {
+            .shape = shape, .samples = true, .required_algorithm = &gc_rows_chip.row, .required_points = s->points}};
     gc_rows_plan plan;
     gc_rows_plan_make(device, costs, &problem, &plan);
     return plan.seconds;
@@ -104,8 +106,8 @@ static gpuconv_status time_rows(sample *s, gc_cuda_arrays *cuda, gpuconv_error *
         const int64_t frames = i == 1 ? s->taps : s->frames;
         *arrays[i] = gpuconv_rows_of_floats(gc_cuda_timer_memory(&t, 4 * s->count * frames, 0), s->count, frames);
     }
-    cuda->only = &gc_rows_chip.row;
-    cuda->only_points = s->points;
+    cuda->required_algorithm = &gc_rows_chip.row;
+    cuda->required_points = s->points;
     gpuconv_status status = gc_cuda_prepare(cuda, &job, &call, error);
     if (!status) {
         call.workspace = call.plan.bytes ? gc_cuda_timer_memory(&t, call.plan.bytes, 0) : NULL;

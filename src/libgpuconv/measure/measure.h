@@ -5,8 +5,7 @@
 #define GC_MEASURE_MEASURE_H
 
 #include "gpuconv_arrays.h"
-#include "libgpuconv/conv/costs.h"
-#include "libgpuconv/conv/rows_executor.h"
+#include "libgpuconv/conv/backend.h"
 
 /* Highest measured rates of a processor. */
 typedef struct gc_peak_rates {

@@ -12,7 +12,7 @@
 #ifndef GC_REALTIME_GPU_TAIL_H
 #define GC_REALTIME_GPU_TAIL_H
 
-#include "libgpuconv/conv/bank.h"
+#include "libgpuconv/conv/backend.h"
 
 enum {
     GC_GPU_TAIL_OFFSET = 4096,      /* taps before the tail; a block may be this late, less its own length: 75 ms at

@@ -2,7 +2,7 @@
 #ifndef GC_REALTIME_REALTIME_H
 #define GC_REALTIME_REALTIME_H
 
-#include "libgpuconv/conv/bank.h"
+#include "libgpuconv/conv/backend.h"
 
 /* Does what gpuconv_realtime_new does, with the tail on `backend`; NULL: everything on the CPU. */
 gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,

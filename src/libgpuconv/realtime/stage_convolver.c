@@ -51,20 +51,25 @@ static gpuconv_status make_plan(gc_rt_convolver *c, const gc_rt_calls *calls, gp
     const gc_backend *cpu = gc_backend_find(GPUCONV_BACKEND_CPU);
     const gpuconv_config config = gpuconv_config_default();
     gc_device device;
-    gc_problem problem;
+    gc_components components;
     gpuconv_status status = cpu->probe(&config, &device, error);
-    const bool made = gc_problem_init(&problem, c->ir, -1, 0);
-    if (!status && !made)
+    if (!status && !gc_components_find(c->ir, &components)) {
+        gc_components_free(&components);
         status = gc_fail_memory(error, "a real-time convolver");
-    problem.kind = GC_BANK;
-    problem.zeros = c->zeros = leading_zeros(c->ir);
-    problem.block = calls->block;
-    problem.deadline = calls->share * callback_share * (double)calls->block / calls->rate;
+    }
+    if (status)
+        return status;
+    c->zeros = leading_zeros(c->ir);
+    const gc_problem problem = {
+        .kind = GC_BANK,
+        .bank = {.ir = c->ir,
+                 .products = gc_components_products(&components),
+                 .zeros = c->zeros,
+                 .block = calls->block,
+                 .deadline = calls->share * callback_share * (double)calls->block / calls->rate}};
     const gc_costs costs = cpu->costs(&device);
-    if (!status)
-        status = gc_algorithms_choose(cpu->algorithms, &problem, &device, &costs, &c->plan, NULL, error);
-    gc_problem_free(&problem);
-    return status;
+    gc_components_free(&components);
+    return gc_algorithms_choose(cpu->algorithms, &problem, &device, &costs, &c->plan, NULL, error);
 }
 
 /* Allocates a stage of `level` and transforms its partitions of `length` taps each. Returns false without memory or

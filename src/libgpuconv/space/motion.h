@@ -3,7 +3,7 @@
 #ifndef GC_SPACE_MOTION_H
 #define GC_SPACE_MOTION_H
 
-#include "libgpuconv/conv/motion_backend.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/dsp/delay_line.h"
 #include "libgpuconv/dsp/fft.h"

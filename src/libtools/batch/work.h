@@ -2,7 +2,7 @@
 #ifndef GPUCONV_BATCH_WORK_H
 #define GPUCONV_BATCH_WORK_H
 
-#include "libgpuconv/conv/batch_convolver.h"
+#include "libgpuconv/conv/backend.h"
 #include "manifest.h"
 #include "responses.h"
 #include "results.h"

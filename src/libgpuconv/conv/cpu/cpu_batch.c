@@ -3,7 +3,7 @@
  * of an engine. Samples are converted as an engine converts them. FFT plans and scratch memory are kept from one file
  * to the next: for a file of a few seconds the convolution takes less time than creating an engine.
  */
-#include "libgpuconv/conv/batch_convolver.h"
+#include "libgpuconv/conv/backend.h"
 
 #include "cpu_algorithm.h"
 #include "libgpuconv/core/error.h"

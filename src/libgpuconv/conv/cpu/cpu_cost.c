@@ -1,5 +1,5 @@
 /*
- * The CPU's cost model: each algorithm counts its operations and multiplies them by their costs (costs.h). This file
+ * The CPU's cost model: each algorithm counts its operations and multiplies them by their costs (conv/plan.h). This file
  * has what the algorithms share: chunks, memory, and threads. On another machine the built-in costs are all wrong by a
  * similar factor, so they still rank the choices.
  */
@@ -35,26 +35,28 @@ double gc_cpu_fft_seconds(const gc_costs *c, int64_t points) {
 double gc_cpu_product_seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double streamed) {
     const double bins = (double)s->transform / 2 * (double)s->partitions;
     const double bin = c->seconds[GC_COST_CPU_BIN], from_memory = fmax(bin, 14 * c->seconds[GC_COST_CPU_BYTE]);
-    return p->ir->routes * bins * (bin + streamed * (from_memory - bin));
+    return p->stream.ir->routes * bins * (bin + streamed * (from_memory - bin));
 }
 
 double gc_cpu_copy_seconds(const gc_problem *p, const gc_costs *c, double total) {
-    return total * (p->ir->inputs + p->ir->outputs) * c->seconds[GC_COST_CPU_SAMPLE];
+    return total * (p->stream.ir->inputs + p->stream.ir->outputs) * c->seconds[GC_COST_CPU_SAMPLE];
 }
 
 /* gc_fft_inverse writes whole vectors. */
 bool gc_cpu_fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
     (void)device;
     gc_schedule *s = &c->schedule;
-    return form == 0 && gc_cpu_algorithm_of(c)->schedule(p->ir->frames, points, s) && (points == 0 || s->hop % 32 == 0);
+    return form == 0 && gc_cpu_algorithm_of(c)->schedule(p->stream.ir->frames, points, s) &&
+           (points == 0 || s->hop % 32 == 0);
 }
 
 /* Returns the frames of a chunk: enough that every thread has work and switching chunks costs little, but not more,
  * because most memory is used for chunks. At most what the latency allows, if one step is not longer. */
 static int64_t chunk_frames(const gc_problem *p, const gc_choice *c, int64_t frames, int threads) {
     const gc_schedule *s = &c->schedule;
-    const int64_t step = s->transform ? s->hop : GC_DIRECT_SPAN, most = p->chunk_most ? p->chunk_most : INT64_MAX;
-    const int64_t shared = 524288 / gc_max(p->ir->inputs, p->ir->outputs), total = frames + s->taps - 1;
+    const int64_t step = s->transform ? s->hop : GC_DIRECT_SPAN,
+                  most = p->stream.chunk_most ? p->stream.chunk_most : INT64_MAX;
+    const int64_t shared = 524288 / gc_max(p->stream.ir->inputs, p->stream.ir->outputs), total = frames + s->taps - 1;
     const int64_t target =
         gc_max(gc_max(GC_DIRECT_SPAN, gc_min(262144, shared)), gc_cpu_algorithm_of(c)->chunk(p, s, threads));
     return gc_max(step, gc_min(gc_round_up(gc_min(target, total), step), most - most % step));
@@ -68,7 +70,8 @@ static double job_seconds(const gc_problem *p, const gc_costs *costs, const gc_c
 
 /* Returns the approximate bytes of a convolver and of its stream's chunks. */
 static double memory_bytes(const gc_problem *p, const gc_choice *c, int64_t chunk, int threads) {
-    const double chunks = (double)chunk * (p->ir->inputs + p->ir->outputs) * 4; /* planar, and three in the slots */
+    const double chunks =
+        (double)chunk * (p->stream.ir->inputs + p->stream.ir->outputs) * 4; /* planar, and three in the slots */
     return 4 * (gc_cpu_algorithm_of(c)->floats(p, &c->schedule, chunk, threads) + chunks +
                 (double)c->schedule.transform / 2);
 }
@@ -93,15 +96,15 @@ void gc_cpu_cost(const gc_problem *p, const gc_device *device, const gc_costs *c
     const int64_t frames = gc_problem_frames(p, long_input);
     c->chunk = chunk_frames(p, c, frames, NOMINAL_THREADS);
     c->bytes = memory_bytes(p, c, c->chunk, NOMINAL_THREADS);
-    const bool late = p->chunk_most && c->chunk > p->chunk_most;
+    const bool late = p->stream.chunk_most && c->chunk > p->stream.chunk_most;
     c->cost = late ? HUGE_VAL : job_seconds(p, costs, c, frames) + touch_seconds(costs, c->bytes);
 }
 
 /* A job that fits into one chunk has nothing to overlap with and takes two slots. */
 void gc_cpu_settle(const gc_problem *p, const gc_device *d, const gc_costs *costs, gc_choice *c) {
-    const int64_t expected = p->frames < 0 ? long_input : p->frames;
-    c->chunk = limited_chunk_frames(p, c, p->frames < 0 ? INT64_MAX / 4096 : p->frames, d->threads);
+    const int64_t expected = p->stream.frames < 0 ? long_input : p->stream.frames;
+    c->chunk = limited_chunk_frames(p, c, p->stream.frames < 0 ? INT64_MAX / 4096 : p->stream.frames, d->threads);
     c->bytes = memory_bytes(p, c, c->chunk, d->threads);
     c->predicted = job_seconds(p, costs, c, expected) / d->threads + touch_seconds(costs, c->bytes);
-    c->slots = p->frames >= 0 && p->frames + c->schedule.taps - 1 <= c->chunk ? 2 : GC_CPU_SLOTS;
+    c->slots = p->stream.frames >= 0 && p->stream.frames + c->schedule.taps - 1 <= c->chunk ? 2 : GC_CPU_SLOTS;
 }

@@ -14,7 +14,7 @@
  * than 256 MB. */
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
     (void)threads;
-    const int64_t block = 4 * s->transform * (p->ir->inputs + p->ir->outputs), most = INT64_C(256) << 20;
+    const int64_t block = 4 * s->transform * (p->stream.ir->inputs + p->stream.ir->outputs), most = INT64_C(256) << 20;
     int64_t blocks = 4 * GC_MATRIX_ROWS;
     while (blocks > GC_MATRIX_ROWS && blocks * block > most)
         blocks -= GC_MATRIX_ROWS;
@@ -38,24 +38,24 @@ static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule 
     const double blocks = ceil(total / (double)s->hop), columns = full_rows(hops);
     const double chunks = ceil(blocks / (double)hops);
     double sum = 0, spectra = 0;
-    for (int i = 0; i < p->components.count; i++) {
-        const gc_component *channels = &p->components.component[i];
+    for (int i = 0; i < p->stream.components.count; i++) {
+        const gc_component *channels = &p->stream.components.component[i];
         const double factors = channels->inputs * (double)s->partitions;
         const double products = full_rows(channels->outputs) * factors * columns * c->seconds[GC_COST_CPU_MATRIX];
         sum += chunks * bins * fmax(products, channels->outputs * factors * 8 * byte);
         spectra +=
             blocks * (channels->inputs + channels->outputs) + chunks * channels->inputs * (double)(s->partitions - 1);
     }
-    return blocks * (p->ir->inputs + p->ir->outputs) * fft + gc_cpu_copy_seconds(p, c, total) +
-           (sum + spectra * bins * 16 * byte) + (double)(p->ir->routes * s->partitions) * (fft + moves);
+    return blocks * (p->stream.ir->inputs + p->stream.ir->outputs) * fft + gc_cpu_copy_seconds(p, c, total) +
+           (sum + spectra * bins * 16 * byte) + (double)(p->stream.ir->routes * s->partitions) * (fft + moves);
 }
 
 static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
     const int64_t hops = chunk / s->hop;
     const double block = (double)s->transform, past = (double)(s->partitions - 1);
-    const double columns = (p->ir->inputs + p->ir->outputs) * (double)hops + p->ir->inputs * past;
-    return (double)p->products * (double)s->partitions * block + threads * block * 2 + block * columns +
-           p->ir->inputs * (double)gc_schedule_overlap(s);
+    const double columns = (p->stream.ir->inputs + p->stream.ir->outputs) * (double)hops + p->stream.ir->inputs * past;
+    return (double)p->stream.products * (double)s->partitions * block + threads * block * 2 + block * columns +
+           p->stream.ir->inputs * (double)gc_schedule_overlap(s);
 }
 
 /* The responses alone are two times their taps in every size. */

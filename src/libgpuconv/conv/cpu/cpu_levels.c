@@ -7,7 +7,7 @@
  * Input/Output Delay, AES 113, 2002.
  */
 #include "cpu_algorithm.h"
-#include "libgpuconv/conv/bank.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/fft.h"
 
@@ -23,24 +23,25 @@ static const double wakeup_seconds = 20e-6;
 
 /* Returns whether the matrix product needs less time than a sum for each output. */
 static bool is_dense(const gc_problem *p) {
-    return p->products >= 4 * gc_max(p->ir->inputs, p->ir->outputs) && p->products < 2 * (int64_t)p->ir->routes;
+    return p->bank.products >= 4 * gc_max(p->bank.ir->inputs, p->bank.ir->outputs) &&
+           p->bank.products < 2 * (int64_t)p->bank.ir->routes;
 }
 
 /* Returns the time of a block with `products` products of bins of all routes. */
 static double block_cost(const gc_problem *p, const gc_costs *costs, int64_t points, double products) {
-    return (p->ir->inputs + p->ir->outputs) * gc_cpu_fft_seconds(costs, points) +
-           p->ir->routes * products * costs->seconds[GC_COST_CPU_BIN] + block_seconds;
+    return (p->bank.ir->inputs + p->bank.ir->outputs) * gc_cpu_fft_seconds(costs, points) +
+           p->bank.ir->routes * products * costs->seconds[GC_COST_CPU_BIN] + block_seconds;
 }
 
 /* Returns the time of the head for a call of one frame, computed directly. */
 static double direct_seconds(const gc_problem *p, const gc_costs *costs, int64_t head) {
-    return p->ir->routes * costs->seconds[GC_COST_CPU_TAP] * (double)gc_max(0, head - p->zeros);
+    return p->bank.ir->routes * costs->seconds[GC_COST_CPU_TAP] * (double)gc_max(0, head - p->bank.zeros);
 }
 
 /* Returns the points of the transform that convolves the head of a dense matrix for any call, and its time in *seconds.
  */
 static int64_t head_points(const gc_problem *p, const gc_costs *costs, int64_t head, double *seconds) {
-    const int64_t points = gc_max(GC_FFT_MIN_POINTS, gc_power_of_two(head + gc_round_up(p->block, 32)));
+    const int64_t points = gc_max(GC_FFT_MIN_POINTS, gc_power_of_two(head + gc_round_up(p->bank.block, 32)));
     *seconds = block_cost(p, costs, points, (double)points / 2);
     return points;
 }
@@ -53,10 +54,10 @@ static double level_seconds(const gc_problem *p, const gc_costs *costs, gc_level
         if (!is_dense(p) || direct <= 0)
             return direct;
         (void)head_points(p, costs, l->partitions, &seconds);
-        return fmin(direct, seconds / (double)p->block);
+        return fmin(direct, seconds / (double)p->bank.block);
     }
     seconds = block_cost(p, costs, 2 * l->hop, (double)l->partitions * (double)l->hop);
-    l->at_once = seconds <= p->deadline;
+    l->at_once = seconds <= p->bank.deadline;
     if (l->first_tap == l->hop && !l->at_once)
         return HUGE_VAL;
     return (seconds + (l->at_once ? 0 : wakeup_seconds)) / (double)l->hop;
@@ -70,7 +71,7 @@ static void choose_head(const gc_problem *p, const gc_costs *costs, gc_choice *c
     if (!is_dense(p) || direct <= 0)
         return;
     const int64_t points = head_points(p, costs, head, &seconds), least = (int64_t)ceil(seconds / direct);
-    if (least > p->block)
+    if (least > p->bank.block)
         return;
     c->schedule = (gc_schedule){head, points, points - gc_round_up(head, 32), head, 1};
     c->chunk = least;
@@ -81,8 +82,8 @@ static void cost(const gc_problem *p, const gc_device *device, const gc_costs *c
     const gc_level_search search = {.problem = p,
                                     .costs = costs,
                                     .seconds = level_seconds,
-                                    .taps = p->ir->frames,
-                                    .shortest = gc_max(MIN_HOP, gc_power_of_two(p->block)),
+                                    .taps = p->bank.ir->frames,
+                                    .shortest = gc_max(MIN_HOP, gc_power_of_two(p->bank.block)),
                                     .longest = MAX_HOP,
                                     .earliest = 1,
                                     .latest = 2,

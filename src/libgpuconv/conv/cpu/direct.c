@@ -85,13 +85,14 @@ static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threa
 
 static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double total, int64_t chunk) {
     (void)chunk;
-    return total * (double)s->taps * p->ir->routes * c->seconds[GC_COST_CPU_TAP] + gc_cpu_copy_seconds(p, c, total);
+    return total * (double)s->taps * p->stream.ir->routes * c->seconds[GC_COST_CPU_TAP] +
+           gc_cpu_copy_seconds(p, c, total);
 }
 
 static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
     (void)chunk;
     (void)threads;
-    return p->ir->inputs * (double)gc_schedule_history(s);
+    return p->stream.ir->inputs * (double)gc_schedule_history(s);
 }
 
 const gc_cpu_algorithm gc_cpu_direct = {

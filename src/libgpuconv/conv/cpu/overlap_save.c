@@ -12,7 +12,7 @@
 
 /* A chunk has a block for each thread. */
 static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threads) {
-    const int64_t least = gc_min(p->ir->inputs, p->ir->outputs);
+    const int64_t least = gc_min(p->stream.ir->inputs, p->stream.ir->outputs);
     return s->hop * gc_divide_up(threads, least);
 }
 
@@ -21,17 +21,18 @@ static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threa
 static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double total, int64_t chunk) {
     (void)chunk;
     const double kept = 8e6, last_level = 32e6, bins = (double)s->transform / 2;
-    const double streamed = fmin(1, fmax(0, 8 * bins * p->ir->planes - kept) / (last_level - kept));
+    const double streamed = fmin(1, fmax(0, 8 * bins * p->stream.ir->planes - kept) / (last_level - kept));
     const double blocks = ceil(total / (double)s->hop), fft = gc_cpu_fft_seconds(c, s->transform);
-    const double block = (p->ir->inputs + p->ir->outputs) * fft + gc_cpu_product_seconds(p, c, s, streamed);
-    return blocks * block + gc_cpu_copy_seconds(p, c, total) + p->ir->planes * fft;
+    const double block =
+        (p->stream.ir->inputs + p->stream.ir->outputs) * fft + gc_cpu_product_seconds(p, c, s, streamed);
+    return blocks * block + gc_cpu_copy_seconds(p, c, total) + p->stream.ir->planes * fft;
 }
 
 static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
-    const int64_t blocks = chunk / s->hop * p->components.count;
+    const int64_t blocks = chunk / s->hop * p->stream.components.count;
     const double block = (double)s->transform, workers = fmin(threads, (double)blocks);
-    return p->ir->planes * block + workers * block * (1 + gc_section_most_spectra(&p->components)) +
-           p->ir->inputs * (double)gc_schedule_history(s);
+    return p->stream.ir->planes * block + workers * block * (1 + gc_section_most_spectra(&p->stream.components)) +
+           p->stream.ir->inputs * (double)gc_schedule_history(s);
 }
 
 const gc_cpu_algorithm gc_cpu_overlap_save = {

@@ -17,17 +17,20 @@ static int64_t chunk_frames(const gc_problem *p, const gc_schedule *s, int threa
 static double seconds(const gc_problem *p, const gc_costs *c, const gc_schedule *s, double total, int64_t chunk) {
     (void)chunk;
     const double second_level = 1.5e6, slab = 4 * GC_SECTION_SLAB;
-    const double streamed = 2 * slab * (double)s->partitions * p->ir->routes / p->ir->outputs > second_level;
+    const double streamed =
+        2 * slab * (double)s->partitions * p->stream.ir->routes / p->stream.ir->outputs > second_level;
     const double blocks = ceil(total / (double)s->hop), fft = gc_cpu_fft_seconds(c, s->transform);
-    const double block = (p->ir->inputs + p->ir->outputs) * fft + gc_cpu_product_seconds(p, c, s, streamed);
-    return blocks * block + gc_cpu_copy_seconds(p, c, total) + (double)(p->ir->planes * s->partitions) * fft;
+    const double block =
+        (p->stream.ir->inputs + p->stream.ir->outputs) * fft + gc_cpu_product_seconds(p, c, s, streamed);
+    return blocks * block + gc_cpu_copy_seconds(p, c, total) + (double)(p->stream.ir->planes * s->partitions) * fft;
 }
 
 static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, int threads) {
     (void)threads;
     const double spectrum = (double)s->transform, partitions = (double)s->partitions;
-    return (p->ir->planes + p->ir->inputs) * partitions * spectrum +
-           (p->ir->inputs + p->ir->outputs) * (double)chunk * 2 + p->ir->inputs * (double)gc_schedule_history(s);
+    return (p->stream.ir->planes + p->stream.ir->inputs) * partitions * spectrum +
+           (p->stream.ir->inputs + p->stream.ir->outputs) * (double)chunk * 2 +
+           p->stream.ir->inputs * (double)gc_schedule_history(s);
 }
 
 const gc_cpu_algorithm gc_cpu_partitioned = {

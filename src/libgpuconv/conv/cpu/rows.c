@@ -7,7 +7,7 @@
  */
 #include "rows.h"
 
-#include "libgpuconv/conv/rows_executor.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"

@@ -4,7 +4,7 @@
 #define GC_CPU_ROWS_H
 
 #include "gpuconv_arrays.h"
-#include "libgpuconv/conv/algorithm.h"
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/pool.h"
 #include "libgpuconv/dsp/fft.h"
 

@@ -12,7 +12,7 @@
  */
 #include "cpu_algorithm.h"
 
-#include "libgpuconv/conv/components.h"
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/matrix_product.h"

@@ -134,12 +134,13 @@ gpuconv_status gc_cuda_plan(const gc_cuda_arrays *cuda, const gpuconv_arrays_job
     call->job = job;
     call->prepared = (const gc_cuda_responses *)job->prepared;
     const gc_cuda_responses *kept = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ? NULL : call->prepared;
-    const gc_problem problem = {.kind = GC_ROWS,
-                                .rows = call->shape,
-                                .spectra = kept,
-                                .samples = !kept || kept->samples,
-                                .only = kept ? &kept->plan.algorithm->row : cuda->only,
-                                .only_points = kept ? 2 * kept->plan.points : cuda->only_points};
+    const gc_problem problem = {
+        .kind = GC_ROWS,
+        .rows = {.shape = call->shape,
+                 .spectra = kept,
+                 .samples = !kept || kept->samples,
+                 .required_algorithm = kept ? &kept->plan.algorithm->row : cuda->required_algorithm,
+                 .required_points = kept ? 2 * kept->plan.points : cuda->required_points}};
     gc_rows_plan_make(&cuda->figures, &cuda->costs, &problem, &call->plan);
     return call->plan.algorithm
                ? GPUCONV_OK

@@ -9,8 +9,7 @@
 
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
-#include "libgpuconv/conv/algorithm.h"
-#include "libgpuconv/conv/rows_executor.h"
+#include "libgpuconv/conv/backend.h"
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------- */
 
@@ -30,8 +29,8 @@ typedef struct gc_cuda_arrays {
     const float2 *twiddles[GCK_CHIP_SIZES + GCK_3PASS_SIZES]; /* NULL: the device does not have this size */
     /* For tests and calibration: the only algorithm to consider without prepared responses (NULL: any), and the real
      * points of its transforms. */
-    const gc_algorithm *only;
-    int64_t only_points;
+    const gc_algorithm *required_algorithm;
+    int64_t required_points;
 } gc_cuda_arrays;
 
 typedef struct gc_cuda_responses {

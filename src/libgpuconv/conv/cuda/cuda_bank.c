@@ -230,14 +230,14 @@ static cudaGraphExec_t capture(gc_bank *b, cudaError_t (*queue)(gc_bank *bank)) 
 /* Plans the levels within the limits of the device. A level of blocks alone always fits. */
 static void make_plan(gc_bank *b, const gc_bank_options *o, const gc_device *device) {
     const gc_problem problem = {.kind = GC_BANK,
-                                .bank = o,
-                                .diagonal = gc_bank_is_diagonal(o),
-                                .longest_hop = gck_bank_longest_hop(device->shared_memory)};
+                                .bank = {.gpu = o,
+                                         .diagonal = gc_bank_is_diagonal(o),
+                                         .longest_hop = gck_bank_longest_hop(device->shared_memory)}};
     const gc_costs costs = gc_costs_of_cuda(device);
     gc_choice choice = {0};
     (void)gc_algorithms_choose(gc_cuda_algorithms, &problem, device, &costs, &choice, NULL, NULL);
     gck_bank *k = &b->kernel;
-    *k = (gck_bank){.inputs = o->inputs, .outputs = o->outputs, .block = o->block, .diagonal = problem.diagonal};
+    *k = (gck_bank){.inputs = o->inputs, .outputs = o->outputs, .block = o->block, .diagonal = problem.bank.diagonal};
     for (; k->levels < choice.levels.count; k->levels++) {
         const gc_level *l = &choice.levels.level[k->levels];
         k->level[k->levels] = (gck_bank_level){.hop = l->hop, .first_tap = l->first_tap, .partitions = l->partitions};

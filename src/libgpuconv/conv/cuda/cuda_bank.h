@@ -2,7 +2,7 @@
 #ifndef GC_CUDA_CUDA_BANK_H
 #define GC_CUDA_CUDA_BANK_H
 
-#include "libgpuconv/conv/bank.h"
+#include "libgpuconv/conv/backend.h"
 
 #include <cuda_runtime_api.h>
 

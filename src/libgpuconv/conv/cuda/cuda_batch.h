@@ -4,7 +4,7 @@
 
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
-#include "libgpuconv/conv/batch_convolver.h"
+#include "libgpuconv/conv/backend.h"
 
 /* What the kernels need on a device besides samples and items. */
 typedef struct gc_cuda_items {

@@ -1,12 +1,12 @@
 /*
  * Cost model of convolution on a GPU: each algorithm counts the operations of a schedule and multiplies them by their
- * costs (costs.h). This file has what the algorithms share: the bus, chunks and memory. The samples of a file cross the
+ * costs (conv/plan.h). This file has what the algorithms share: the bus, chunks and memory. The samples of a file cross the
  * bus in both directions while the device computes, so that the slower of the two counts.
  */
 #include "cuda_algorithm.h"
 
 #include "cuda_arrays.h"
-#include "libgpuconv/conv/bank.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ int64_t gc_cuda_step(const gc_cuda_algorithm *a, const gc_schedule *s) {
 }
 
 int64_t gc_cuda_chunk(const gc_cuda_algorithm *a, const gc_problem *p, const gc_schedule *s) {
-    const int64_t channels = gc_max(p->ir->inputs, p->ir->outputs);
+    const int64_t channels = gc_max(p->stream.ir->inputs, p->stream.ir->outputs);
     const int64_t total = gc_problem_frames(p, long_input) + s->taps - 1;
     const int64_t step = a->rounding ? a->rounding : gc_cuda_step(a, s);
     int64_t target = gc_min(chunk_samples / channels, total / CHUNKS);
@@ -43,10 +43,10 @@ int64_t gc_cuda_chunk(const gc_cuda_algorithm *a, const gc_problem *p, const gc_
     /* Rounds to the nearest multiple: a chunk that is half a step shorter costs less than the wait for half a step
      * more. */
     const int64_t chunk = gc_max(step, gc_round_up(gc_min(target, total) - step / 2, step));
-    if (!p->chunk_most)
+    if (!p->stream.chunk_most)
         return chunk;
     const int64_t shortest = gc_cuda_step(a, s);
-    return gc_max(shortest, gc_min(chunk, p->chunk_most) / shortest * shortest);
+    return gc_max(shortest, gc_min(chunk, p->stream.chunk_most) / shortest * shortest);
 }
 
 double gc_cuda_slowdown(int64_t points, bool three_kernels) {
@@ -72,13 +72,13 @@ double gc_cuda_slowdown(int64_t points, bool three_kernels) {
 /* Returns the slots of a stream: one for each chunk, but at least as many as overlap reading, computing and writing if
  * the signal is longer than the caller said. */
 static int slots_of(const gc_problem *p, int64_t chunk) {
-    const int64_t least = 3, total = gc_problem_frames(p, long_input) + p->ir->frames - 1;
-    const int64_t chunks = p->frames < 0 ? GC_CUDA_SLOTS : gc_divide_up(total, chunk);
-    return (int)gc_min(gc_max(chunks, least), p->chunk_most ? GC_BOUNDED_SLOTS : GC_CUDA_SLOTS);
+    const int64_t least = 3, total = gc_problem_frames(p, long_input) + p->stream.ir->frames - 1;
+    const int64_t chunks = p->stream.frames < 0 ? GC_CUDA_SLOTS : gc_divide_up(total, chunk);
+    return (int)gc_min(gc_max(chunks, least), p->stream.chunk_most ? GC_BOUNDED_SLOTS : GC_CUDA_SLOTS);
 }
 
 double gc_cuda_bytes(const gc_problem *p, const gc_device *d, const gc_choice *c) {
-    const gpuconv_ir *ir = p->ir;
+    const gpuconv_ir *ir = p->stream.ir;
     const gc_cuda_algorithm *a = gc_cuda_algorithm_of(c);
     const double chunk = (double)c->chunk, inputs = ir->inputs, outputs = ir->outputs;
     return 4 * (2 * inputs * (chunk + (double)gc_schedule_history(&c->schedule)) + outputs * chunk) +
@@ -102,7 +102,7 @@ static void fit_chunk(const gc_problem *p, const gc_device *d, gc_choice *c) {
 
 void gc_cuda_cost(const gc_problem *p, const gc_device *d, const gc_costs *costs, gc_choice *c) {
     const gc_cuda_algorithm *a = gc_cuda_algorithm_of(c);
-    const double inputs = p->ir->inputs, outputs = p->ir->outputs, *t = costs->seconds;
+    const double inputs = p->stream.ir->inputs, outputs = p->stream.ir->outputs, *t = costs->seconds;
     const double total = (double)gc_problem_frames(p, long_input) + (double)c->schedule.taps;
     fit_chunk(p, d, c);
     /* The copies of the first chunk in and of the last one out are not overlapped. They are taken to be the same for
@@ -113,14 +113,14 @@ void gc_cuda_cost(const gc_problem *p, const gc_device *d, const gc_costs *costs
     /* The slower one counts fully. The other one counts half: otherwise all schedules that compute faster than the bus
      * would have equal cost. */
     c->cost = fmax(compute, bus) + 0.5 * fmin(compute, bus) + not_overlapped;
-    if (p->chunk_most)
+    if (p->stream.chunk_most)
         c->cost += total / (double)c->chunk * CHUNK_LAUNCHES * t[GC_COST_CUDA_LAUNCH];
-    if (p->chunk_most && c->chunk > p->chunk_most)
+    if (p->stream.chunk_most && c->chunk > p->stream.chunk_most)
         c->cost = HUGE_VAL;
 }
 
 void gc_cuda_settle(const gc_problem *p, const gc_device *d, const gc_costs *costs, gc_choice *c) {
     (void)d;
     (void)costs;
-    c->predicted = c->cost *= fmax(1, (double)p->frames / (double)long_input);
+    c->predicted = c->cost *= fmax(1, (double)p->stream.frames / (double)long_input);
 }

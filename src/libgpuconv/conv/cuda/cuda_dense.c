@@ -14,7 +14,7 @@ enum { PARTS_MAX = 64 };
 enum { CHUNK_BLOCKS = 8 };
 
 static bool has_parts(const gc_problem *p) {
-    return p->components.count >= 1 && p->components.count <= PARTS_MAX;
+    return p->stream.components.count >= 1 && p->stream.components.count <= PARTS_MAX;
 }
 
 /* Makes the schedule with the whole response in one partition (form 0), or with partitions of half a transform (1):
@@ -23,8 +23,8 @@ static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int fo
     gc_schedule *s = &c->schedule;
     const gck_dense_sizes size = gck_dense_query(points);
     return size.twiddles && size.shared_bytes <= d->shared_memory && has_parts(p) &&
-           (form ? gc_schedule_partitioned : gc_schedule_overlap_save)(p->ir->frames, points, s) && s->hop % 32 == 0 &&
-           (form == 0 || s->partitions > 1);
+           (form ? gc_schedule_partitioned : gc_schedule_overlap_save)(p->stream.ir->frames, points, s) &&
+           s->hop % 32 == 0 && (form == 0 || s->partitions > 1);
 }
 
 static int64_t chunk(const gc_schedule *s) {
@@ -36,8 +36,8 @@ static gpuconv_status refuse(const gc_algorithm *algorithm, const gc_problem *p,
     if (has_parts(p))
         return GPUCONV_OK;
     return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                   "the response has %d parts that share no channel; %s on %s takes 1 to %d", p->components.count,
-                   algorithm->name, d->name, PARTS_MAX);
+                   "the response has %d parts that share no channel; %s on %s takes 1 to %d",
+                   p->stream.components.count, algorithm->name, d->name, PARTS_MAX);
 }
 
 /* Counts the inputs and outputs of all components. */
@@ -51,7 +51,7 @@ static void count_channels(const gc_components *c, double *inputs, double *outpu
 
 static double bytes(const gc_problem *p, const gc_device *d, const gc_choice *choice) {
     (void)d;
-    const gc_components *c = &p->components;
+    const gc_components *c = &p->stream.components;
     const gc_schedule *s = &choice->schedule;
     const int64_t blocks = choice->chunk / s->hop;
     double inputs, outputs, numbers = (double)gck_dense_query(s->transform).twiddles;
@@ -78,7 +78,7 @@ static double product_seconds(const gc_costs *costs, const gc_device *device, co
 
 static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *costs, const gc_choice *choice,
                       double total) {
-    const gc_components *c = &p->components;
+    const gc_components *c = &p->stream.components;
     const gc_schedule *s = &choice->schedule;
     const int64_t hops = choice->chunk / s->hop;
     const double blocks = (double)hops, *t = costs->seconds;

@@ -3,7 +3,7 @@
 #define GC_CUDA_CUDA_DEVICE_H
 
 #include "gpuconv.h"
-#include "libgpuconv/conv/device.h"
+#include "libgpuconv/conv/plan.h"
 
 #include <cuda_runtime_api.h>
 

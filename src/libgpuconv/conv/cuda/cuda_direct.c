@@ -6,7 +6,7 @@
 
 static bool fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
     (void)device;
-    return form == 0 && gc_schedule_direct(p->ir->frames, points, &c->schedule);
+    return form == 0 && gc_schedule_direct(p->stream.ir->frames, points, &c->schedule);
 }
 
 static int64_t step(const gc_schedule *s) {
@@ -26,8 +26,8 @@ static double tap_cost(const gc_device *device, const gpuconv_ir *ir) {
 static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *costs, const gc_choice *c,
                       double total) {
     (void)c;
-    const double *t = costs->seconds, outputs = total * p->ir->outputs * t[GC_COST_CUDA_OUTPUT];
-    const double taps = total * p->ir->routes * tap_cost(d, p->ir) * t[GC_COST_CUDA_TAP];
+    const double *t = costs->seconds, outputs = total * p->stream.ir->outputs * t[GC_COST_CUDA_OUTPUT];
+    const double taps = total * p->stream.ir->routes * tap_cost(d, p->stream.ir) * t[GC_COST_CUDA_TAP];
     return fmax(outputs + taps, 2 * outputs) + t[GC_COST_CUDA_LAUNCH];
 }
 

@@ -10,7 +10,7 @@
 #include "cuda_pinned.h"
 #include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
-#include "libgpuconv/conv/motion_backend.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/motion_kernels.h"

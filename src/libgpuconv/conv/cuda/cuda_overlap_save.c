@@ -31,9 +31,9 @@ static int64_t scratch_transforms(const gc_device *d, const gpuconv_ir *ir, cons
 /* ---- Planning ---------------------------------------------------------------------------------------------------- */
 
 static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int form, gc_choice *c) {
-    if (form || !gc_schedule_overlap_save(p->ir->frames, points, &c->schedule))
+    if (form || !gc_schedule_overlap_save(p->stream.ir->frames, points, &c->schedule))
         return false;
-    const gck_overlap_save_form kernels = form_of(d, p->ir, points);
+    const gck_overlap_save_form kernels = form_of(d, p->stream.ir, points);
     const gck_overlap_save_sizes size = gck_overlap_save_query(&kernels);
     return size.twiddles && size.shared_bytes <= d->shared_memory;
 }
@@ -53,7 +53,7 @@ static bool fans(const gpuconv_ir *ir, const gc_schedule *s) {
 
 static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *costs, const gc_choice *c,
                       double total) {
-    const gpuconv_ir *ir = p->ir;
+    const gpuconv_ir *ir = p->stream.ir;
     const gc_schedule *s = &c->schedule;
     const double *t = costs->seconds;
     const gck_overlap_save_form form = form_of(d, ir, s->transform);
@@ -71,10 +71,10 @@ static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *c
 }
 
 static double bytes(const gc_problem *p, const gc_device *d, const gc_choice *c) {
-    const gck_overlap_save_form form = form_of(d, p->ir, c->schedule.transform);
+    const gck_overlap_save_form form = form_of(d, p->stream.ir, c->schedule.transform);
     const gck_overlap_save_sizes size = gck_overlap_save_query(&form);
-    const double transforms = (double)scratch_transforms(d, p->ir, &c->schedule, c->chunk);
-    return 8 * (p->ir->planes * (double)size.spectrum + transforms * (double)size.scratch);
+    const double transforms = (double)scratch_transforms(d, p->stream.ir, &c->schedule, c->chunk);
+    return 8 * (p->stream.ir->planes * (double)size.spectrum + transforms * (double)size.scratch);
 }
 
 /* ---- Set-up ------------------------------------------------------------------------------------------------------ */

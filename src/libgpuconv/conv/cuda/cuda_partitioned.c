@@ -24,7 +24,7 @@ static int64_t transforms_of(const gc_choice *c) {
 static bool fits(const gc_problem *p, const gc_device *d, int64_t points, int form, gc_choice *c) {
     const gck_partitioned_sizes size = gck_partitioned_query(points);
     return form == 0 && size.spectrum && size.shared_bytes <= d->shared_memory &&
-           gc_schedule_partitioned(p->ir->frames, points, &c->schedule);
+           gc_schedule_partitioned(p->stream.ir->frames, points, &c->schedule);
 }
 
 static int64_t step(const gc_schedule *s) {
@@ -71,16 +71,17 @@ static double seconds(const gc_problem *p, const gc_device *d, const gc_costs *c
     const gc_schedule *s = &c->schedule;
     if (s->partitions + transforms_of(c) > sizes_of(s).transforms_max)
         return HUGE_VAL;
-    return is_long(s) ? total * p->ir->outputs * costs->seconds[GC_COST_CUDA_OUTPUT] +
-                            long_seconds(costs, p->ir, s, c->chunk, total)
-                      : short_seconds(costs, p->ir, s, c->chunk, total);
+    return is_long(s) ? total * p->stream.ir->outputs * costs->seconds[GC_COST_CUDA_OUTPUT] +
+                            long_seconds(costs, p->stream.ir, s, c->chunk, total)
+                      : short_seconds(costs, p->stream.ir, s, c->chunk, total);
 }
 
 static double bytes(const gc_problem *p, const gc_device *d, const gc_choice *c) {
     (void)d;
     const double partitions = (double)c->schedule.partitions, transforms = (double)transforms_of(c);
     return 8 * (double)sizes_of(&c->schedule).spectrum *
-           (p->ir->planes * partitions + p->ir->inputs * (partitions - 1 + transforms) + p->ir->outputs * transforms);
+           (p->stream.ir->planes * partitions + p->stream.ir->inputs * (partitions - 1 + transforms) +
+            p->stream.ir->outputs * transforms);
 }
 
 /* ---- Set-up ------------------------------------------------------------------------------------------------------ */

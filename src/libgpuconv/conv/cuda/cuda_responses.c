@@ -25,16 +25,16 @@ static gc_cuda_responses *blank(const gc_cuda_arrays *cuda, const gpuconv_respon
     gc_cuda_resources_init(&r->resources, cuda->base.device);
     const gc_problem problem = {
         .kind = GC_ROWS,
-        .rows = {.operation = GPUCONV_ARRAYS_CONVOLVE,
-                 .routes = base->routes,
-                 .rows = gc_max(base->routes.routes ? base->routes.inputs : base->rows, ROWS_MIN),
-                 .batch = 1,
-                 .group = 1,
-                 .responses = base->rows,
-                 .taps = base->taps,
-                 .signal_frames = frames,
-                 .output_frames = frames},
-        .spectra = true};
+        .rows = {.shape = {.operation = GPUCONV_ARRAYS_CONVOLVE,
+                           .routes = base->routes,
+                           .rows = gc_max(base->routes.routes ? base->routes.inputs : base->rows, ROWS_MIN),
+                           .batch = 1,
+                           .group = 1,
+                           .responses = base->rows,
+                           .taps = base->taps,
+                           .signal_frames = frames,
+                           .output_frames = frames},
+                 .spectra = true}};
     gc_rows_plan_make(&cuda->figures, &cuda->costs, &problem, &r->plan);
     return r;
 }

@@ -21,10 +21,11 @@ int gc_rows_size(const gc_cuda_rows *a, const gc_device *device, int64_t points)
 
 /* Prepared spectra serve their own algorithm and size; their samples, where they are kept too, serve direct sums. */
 bool gc_rows_fits(const gc_problem *p, const gc_device *device, int64_t points, int form, gc_choice *c) {
-    const bool same = !p->only || (p->only == c->algorithm && p->only_points == points);
-    if (form || !(points ? same : p->samples && (same || p->spectra)))
+    const bool same = !p->rows.required_algorithm ||
+                      (p->rows.required_algorithm == c->algorithm && p->rows.required_points == points);
+    if (form || !(points ? same : p->rows.samples && (same || p->rows.spectra)))
         return false;
-    c->schedule = (gc_schedule){.taps = p->rows.taps, .transform = points};
+    c->schedule = (gc_schedule){.taps = p->rows.shape.taps, .transform = points};
     return gc_rows_size((const gc_cuda_rows *)c->algorithm, device, points) >= 0;
 }
 
@@ -51,24 +52,24 @@ static void plan_gates(const gc_job_shape *s, const gc_costs *costs, bool apart,
 }
 
 /* Makes the plan of a choice. Returns false if its algorithm does not serve the problem. */
-static bool make(const gc_problem *p, const gc_device *device, const gc_costs *costs, const gc_choice *c,
-                 gc_rows_plan *plan) {
+static bool make(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *c) {
+    gc_rows_plan *plan = &c->rows;
     const gc_cuda_rows *a = (const gc_cuda_rows *)c->algorithm;
     const int64_t points = c->schedule.transform;
-    if (p->rows.hop && !a->varying)
+    if (p->rows.shape.hop && !a->varying)
         return false;
     *plan = (gc_rows_plan){.algorithm = a, .size = gc_rows_size(a, device, points), .points = points / 2};
     if (!a->plan(p, device, costs, plan))
         return false;
-    if (p->rows.gates)
-        plan_gates(&p->rows, costs, !a->gated || !(p->rows.gates & GC_GATES_ALIKE), plan);
+    if (p->rows.shape.gates)
+        plan_gates(&p->rows.shape, costs, !a->gated || !(p->rows.shape.gates & GC_GATES_ALIKE), plan);
     return true;
 }
 
 void gc_rows_cost(const gc_problem *p, const gc_device *device, const gc_costs *costs, gc_choice *c) {
-    gc_rows_plan plan = {0};
-    c->cost = make(p, device, costs, c, &plan) ? plan.seconds : HUGE_VAL;
-    c->bytes = (double)plan.bytes;
+    c->rows = (gc_rows_plan){.algorithm = NULL};
+    c->cost = make(p, device, costs, c) ? c->rows.seconds : HUGE_VAL;
+    c->bytes = (double)c->rows.bytes;
 }
 
 int64_t gc_rows_cut(const gc_job_shape *s, gc_rows_plan *p) {
@@ -97,7 +98,6 @@ int64_t gc_rows_cut(const gc_job_shape *s, gc_rows_plan *p) {
 
 void gc_rows_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *p, gc_rows_plan *plan) {
     gc_choice choice = {0};
-    if (gc_algorithms_choose(gc_cuda_algorithms, p, device, costs, &choice, NULL, NULL) ||
-        !make(p, device, costs, &choice, plan))
-        *plan = (gc_rows_plan){.algorithm = NULL};
+    const gpuconv_status status = gc_algorithms_choose(gc_cuda_algorithms, p, device, costs, &choice, NULL, NULL);
+    *plan = status ? (gc_rows_plan){.algorithm = NULL} : choice.rows;
 }

@@ -127,7 +127,7 @@ static void plan_fresh(work *w, const gc_job_shape *s, double launch, gc_rows_pl
 }
 
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
-    const gc_job_shape *s = &problem->rows;
+    const gc_job_shape *s = &problem->rows.shape;
     const double *t = costs->seconds, launch = GC_ROWS_LAUNCH * t[GC_COST_CUDA_LAUNCH];
     if (s->routes.routes || gc_rows_cut(s, p) > 1 || s->rows * p->segments > SEGMENTS_MAX)
         return false;
@@ -145,7 +145,7 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
         w.items = s->rows;
         w.units = p->segments;
         w.per_unit = 2;
-        if (problem->spectra)
+        if (problem->rows.spectra)
             choose_splits(&w, launch, 0, p);
         else
             plan_fresh(&w, s, launch, p);

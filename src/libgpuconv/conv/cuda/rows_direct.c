@@ -92,7 +92,7 @@ static void plan_tiles(const gc_device *device, const gc_costs *costs, const sum
 }
 
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *best) {
-    const gc_job_shape *shape = &problem->rows;
+    const gc_job_shape *shape = &problem->rows.shape;
     const sums s = sums_of(shape);
     const int64_t longest = gc_max(gc_max(shape->signal_frames, shape->output_frames), shape->taps);
     if (shape->routes.routes || s.sums > GCK_JOB_DIRECT_GRID ||

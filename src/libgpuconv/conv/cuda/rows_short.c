@@ -40,7 +40,7 @@ static void plan_tiles(const gc_job_shape *s, const gc_device *device, const gc_
 }
 
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *best) {
-    const gc_job_shape *s = &problem->rows;
+    const gc_job_shape *s = &problem->rows.shape;
     const int64_t longest = gc_max(gc_max(s->signal_frames, s->output_frames), llabs(s->offset));
     if (s->operation != GPUCONV_ARRAYS_CONVOLVE || s->routes.routes || s->taps > TAPS_MAX ||
         s->hop > GCK_SHORT_FRAMES || s->blocks > GCK_SHORT_FRAMES || longest > GC_JOB_FRAMES_MAX / 2)

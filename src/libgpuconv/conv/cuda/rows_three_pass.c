@@ -70,13 +70,13 @@ static int64_t splits_of(const gc_device *device, const gc_job_shape *s, const g
 }
 
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
-    const gc_job_shape *s = &problem->rows;
+    const gc_job_shape *s = &problem->rows.shape;
     (void)gc_rows_cut(s, p);
     const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     const ends e = ends_of(s);
     const int64_t items = e.items, sources = e.sources, targets = e.targets;
     p->sums = !gradient && (routed || p->parts > 1);
-    p->rolling = !routed && !problem->spectra && gc_divide_up(s->rows, s->group) <= s->responses;
+    p->rolling = !routed && !problem->rows.spectra && gc_divide_up(s->rows, s->group) <= s->responses;
     cut_chunks(device, s, p, items, sources, p->sums || gradient ? targets : 0);
     if (p->rolling && gradient && p->rows < s->group) {
         p->rolling = false; /* the rows of a response are in several chunks */
@@ -89,7 +89,7 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
         p->source_transforms = p->rows * sources * p->chunk_segments;
         p->result_transforms = p->rows * targets * behind;
     } else {
-        p->response_transforms = problem->spectra ? 0 : chunk_responses(s, p) * p->parts;
+        p->response_transforms = problem->rows.spectra ? 0 : chunk_responses(s, p) * p->parts;
         p->source_transforms = p->rows * sources * behind;
         p->result_transforms = p->sums ? p->rows * targets * p->chunk_segments : 0;
     }
@@ -97,12 +97,15 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
         (p->response_transforms + p->source_transforms + p->result_transforms) * p->points * (int64_t)sizeof(float2);
     const double rows = (double)items * (double)p->segments * (double)gc_max(sources, targets);
     const double terms = (double)gc_max(1, s->routes.routes) / (double)targets * (double)p->parts;
-    const double responses = (double)s->responses * (double)p->parts * (gradient ? 0.6 : problem->spectra ? 0.1 : 0.3);
+    const double responses = (double)s->responses * (double)p->parts *
+                             (gradient                ? 0.6
+                              : problem->rows.spectra ? 0.1
+                                                      : 0.3);
     const double chunks = (double)gc_divide_up(items, p->rows) * (double)gc_divide_up(p->segments, p->chunk_segments);
     const double each = size_point[p->size] * (double)p->points * costs->seconds[GC_COST_CUDA_LONG];
     p->seconds =
         each * (rows * ((gradient ? 1.25 : 1.0) + 0.4 * (terms - 1)) + responses) +
-        chunks * (gradient || !problem->spectra ? 4 : 3) * GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
+        chunks * (gradient || !problem->rows.spectra ? 4 : 3) * GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
     return true;
 }
 

@@ -41,13 +41,13 @@ static double stages_of(const sums *s, const gck_toeplitz_sizes *k) {
 }
 
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
-    const gc_job_shape *s = &problem->rows;
+    const gc_job_shape *s = &problem->rows.shape;
     const sums j = sums_of(s);
     const double *t = costs->seconds, launch = GC_ROWS_LAUNCH * t[GC_COST_CUDA_LAUNCH];
     const int64_t longest = gc_max(gc_max(s->signal_frames, s->output_frames), llabs(s->offset) + s->taps);
-    if (!device->tensor_cores || problem->spectra || !s->halves || s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ||
-        s->routes.routes || s->taps > GCK_TOEPLITZ_TAPS || longest > GCK_TOEPLITZ_LONGEST ||
-        gck_toeplitz_shared((int)s->taps) > device->shared_memory)
+    if (!device->tensor_cores || problem->rows.spectra || !s->halves ||
+        s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE || s->routes.routes || s->taps > GCK_TOEPLITZ_TAPS ||
+        longest > GCK_TOEPLITZ_LONGEST || gck_toeplitz_shared((int)s->taps) > device->shared_memory)
         return false;
     const gck_toeplitz_sizes k = gck_toeplitz_query();
     const gck_sharing sharing = gc_cuda_sharing(s);

@@ -42,7 +42,7 @@ static bool has_sums(const gc_job_shape *s, const gc_rows_plan *p) {
 }
 
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
-    const gc_job_shape *s = &problem->rows;
+    const gc_job_shape *s = &problem->rows.shape;
     const double *t = costs->seconds, launch = GC_ROWS_LAUNCH * t[GC_COST_CUDA_LAUNCH];
     const bool convolve = s->operation == GPUCONV_ARRAYS_CONVOLVE,
                by_response = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
