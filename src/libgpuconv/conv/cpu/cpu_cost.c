@@ -1,7 +1,7 @@
 /*
- * The CPU's cost model: each algorithm counts its operations and multiplies them by their costs (conv/plan.h). This file
- * has what the algorithms share: chunks, memory, and threads. On another machine the built-in costs are all wrong by a
- * similar factor, so they still rank the choices.
+ * The CPU's cost model: each algorithm counts its operations and multiplies them by their costs (conv/plan.h). This
+ * file has what the algorithms share: chunks, memory, and threads. On another machine the built-in costs are all wrong
+ * by a similar factor, so they still rank the choices.
  */
 #include "cpu_algorithm.h"
 

@@ -1,7 +1,7 @@
 /*
  * Cost model of convolution on a GPU: each algorithm counts the operations of a schedule and multiplies them by their
- * costs (conv/plan.h). This file has what the algorithms share: the bus, chunks and memory. The samples of a file cross the
- * bus in both directions while the device computes, so that the slower of the two counts.
+ * costs (conv/plan.h). This file has what the algorithms share: the bus, chunks and memory. The samples of a file cross
+ * the bus in both directions while the device computes, so that the slower of the two counts.
  */
 #include "cuda_algorithm.h"
 
