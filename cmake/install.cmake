@@ -56,7 +56,7 @@ install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONE
 install(FILES docs/report.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv COMPONENT command)
 install(DIRECTORY impulses/ DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/impulses COMPONENT command FILES_MATCHING PATTERN "*.flac" PATTERN "MANIFEST")
 
-# What `gpulab show` names, at the same paths below one folder as in a checkout (find_sources in src/gpulab/text.c).
+# What `gpulab show` names, at the same paths below one folder as in a checkout (find_sources in src/gpulab/pages/text.c).
 install(DIRECTORY kernels/course kernels/device DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/kernels COMPONENT lab
         FILES_MATCHING PATTERN "*.c" PATTERN "*.cu" PATTERN "*.cuh" PATTERN "*.h" PATTERN "*.def")
 install(FILES kernels/engine/peak_rates.cu DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/kernels/engine COMPONENT lab)

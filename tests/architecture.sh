@@ -64,8 +64,12 @@ allow src/gpuconv/bench "$L/*"
 allow src/gpuconv/play "$L/*"
 allow src/gpuconv/measure gpuconv/play/take.h libtools/room/sine_sweep.h "$L/*"
 allow src/gpuconv/commands 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
-allow src/gpulab 'cli/*' emulator/emulator.h emulator/compile.h "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
-allow src/emulator gpulab/code_items.h gpulab/process.h "$L/core/*"
+allow src/gpulab 'cli/*' gpulab/pages/pages.h gpulab/student/student.h "$L/core/*"
+allow src/gpulab/harness gpulab/lab.h "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
+allow src/gpulab/pages gpulab/harness/run.h 'cli/*' 'toolchain/*' "$L/core/*"
+allow src/gpulab/student gpulab/harness/run.h gpulab/pages/pages.h 'cli/*' emulator/emulator.h emulator/compile.h 'toolchain/*' "$L/core/*"
+allow src/emulator 'toolchain/*' "$L/core/*"
+allow src/toolchain "$L/core/*"
 allow src/lv2 gpuconv/play/follow.h
 allow src/lv2/window lv2/ports.h $L/core/number.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
@@ -112,8 +116,8 @@ only "src/$L/ir/sphere_hull.c" 'libqhull_r/libqhull_r\.h'
 only 'src/libtools/batch/*' 'archive(_entry)?\.h'
 only "src/$L/report/* src/gpulab/* src/libtools/*" 'jansson\.h'
 only 'src/cli/*' 'popt\.h'
-only "src/$L/conv/cuda/* src/$L/measure/cuda_* src/gpulab/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
-only src/gpulab/blas.c 'cublas[A-Za-z_0-9]*\.h'
+only "src/$L/conv/cuda/* src/$L/measure/cuda_* src/gpulab/harness/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
+only src/gpulab/harness/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
 only src/libtools/batch/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'

@@ -1,17 +1,193 @@
-/* Writes the emulator's headers and the rewritten source into the folder, and runs the compiler twice: the kernel is
- * instrumented, the hooks are not. */
+/* Rewrites a student's source, in two forms outside comments and strings, writes it and the emulator's headers into the
+ * folder, and runs the compiler twice: the kernel is instrumented, the hooks are not. */
 #include "compile.h"
 
-#include "gpulab/process.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "rewrite.h"
+#include "toolchain/items.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- CUDA's syntax as C++ ---------------------------------------------------------------------------------------- */
+
+typedef struct output {
+    char *at;
+    size_t length, room;
+    bool failed;
+} output;
+
+/* A part of the source. */
+typedef struct part {
+    const char *begin, *end;
+} part;
+
+static void append(output *t, const char *from, size_t length) {
+    if (t->length + length + 1 > t->room) {
+        size_t room = 2 * (t->length + length) + 1000;
+        char *grown = realloc(t->at, room);
+        if (!grown) {
+            t->failed = true;
+            return;
+        }
+        t->at = grown;
+        t->room = room;
+    }
+    memcpy(t->at + t->length, from, length);
+    t->length += length;
+    t->at[t->length] = '\0';
+}
+
+static void append_text(output *t, const char *from) {
+    append(t, from, strlen(from));
+}
+
+static void append_part(output *t, part p) {
+    append(t, p.begin, (size_t)(p.end - p.begin));
+}
+
+static bool is_name(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+static const char *skip_blanks(const char *at) {
+    return at + strspn(at, " \t\r\n\\");
+}
+
+/* Returns the place of `what` outside brackets and quoted text, or NULL. */
+static const char *find_outside_brackets(const char *at, const char *what) {
+    int depth = 0;
+    while (*at) {
+        if (depth == 0 && strncmp(at, what, strlen(what)) == 0)
+            return at;
+        const char *next = gc_code_skip_quoted(at);
+        if (next == at) {
+            depth += (*at == '(' || *at == '[' || *at == '{') - (*at == ')' || *at == ']' || *at == '}');
+            next = at + 1;
+        }
+        if (depth < 0)
+            return NULL;
+        at = next;
+    }
+    return NULL;
+}
+
+/* Returns where the name of a kernel begins that ends the text, a::b<...>; the text's length if there is none. */
+static size_t find_kernel(const output *t) {
+    size_t at = t->length;
+    while (at > 0 && isspace((unsigned char)t->at[at - 1]))
+        at--;
+    if (at > 0 && t->at[at - 1] == '>') {
+        int depth = 0;
+        do {
+            at--;
+            depth += (t->at[at] == '>') - (t->at[at] == '<');
+        } while (at > 0 && depth > 0);
+        while (at > 0 && isspace((unsigned char)t->at[at - 1]))
+            at--;
+    }
+    size_t end = at;
+    while (at > 0 && (is_name(t->at[at - 1]) || t->at[at - 1] == ':'))
+        at--;
+    return at < end ? at : t->length;
+}
+
+/* Rewrites a launch at "<<<". Returns the place after it, or NULL if it is none. */
+static const char *rewrite_launch(output *t, const char *at) {
+    part configuration = {at + 3, find_outside_brackets(at + 3, ">>>")};
+    const char *open = configuration.end ? skip_blanks(configuration.end + 3) : "";
+    const char *close = *open == '(' ? find_outside_brackets(open + 1, ")") : NULL;
+    size_t begin = find_kernel(t);
+    if (!close || begin == t->length)
+        return NULL;
+    output kernel = {0};
+    append(&kernel, t->at + begin, t->length - begin);
+    t->length = begin;
+    append_text(t, "gce::launch(__LINE__, gce::grid(");
+    append_part(t, configuration);
+    append_text(t, "), [=] { ");
+    if (kernel.at)
+        append_text(t, kernel.at);
+    append_part(t, (part){configuration.end + 3, close + 1});
+    append_text(t, "; })");
+    t->failed |= kernel.failed;
+    free(kernel.at);
+    return close + 1;
+}
+
+/* Skips the attributes before a type. */
+static const char *skip_alignment(const char *at) {
+    static const char *const words[] = {"__align__", "alignas", "__attribute__"};
+    at = skip_blanks(at);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *open = strncmp(at, words[i], strlen(words[i])) == 0 ? skip_blanks(at + strlen(words[i])) : "";
+        const char *close = *open == '(' ? find_outside_brackets(open + 1, ")") : NULL;
+        if (close)
+            return skip_alignment(close + 1);
+    }
+    return at;
+}
+
+/* Rewrites a declaration at "extern". Returns the place of its semicolon, or NULL if it is of another kind. */
+static const char *rewrite_shared(output *t, const char *at) {
+    static const char word[] = "__shared__";
+    const char *begin = skip_alignment(at + strlen("extern"));
+    if (strncmp(begin, word, strlen(word)) != 0)
+        return NULL;
+    part type = {skip_alignment(begin + strlen(word)), NULL};
+    const char *end = find_outside_brackets(type.begin, ";");
+    const char *open = end ? memchr(type.begin, '[', (size_t)(end - type.begin)) : NULL;
+    const char *close = open ? skip_blanks(open + 1) : "";
+    if (*close != ']')
+        return NULL;
+    part name = {NULL, open};
+    while (name.end > type.begin && isspace((unsigned char)name.end[-1]))
+        name.end--;
+    name.begin = name.end;
+    while (name.begin > type.begin && is_name(name.begin[-1]))
+        name.begin--;
+    type.end = name.begin;
+    part sizes = {close + 1, end};
+    append_part(t, type);
+    append_text(t, "(*const ");
+    append_part(t, name);
+    append_text(t, ")");
+    append_part(t, sizes);
+    append_text(t, " = (");
+    append_part(t, type);
+    append_text(t, "(*)");
+    append_part(t, sizes);
+    append_text(t, ")gce_dynamic()");
+    return end;
+}
+
+char *gc_emulator_rewrite(const char *source) {
+    output t = {0};
+    append_text(&t, "#line 1 \"student.cu\"\n");
+    for (const char *at = source; *at;) {
+        const char *next = gc_code_skip_quoted(at), *rewritten = NULL;
+        if (next == at && strncmp(at, "<<<", 3) == 0)
+            rewritten = rewrite_launch(&t, at);
+        else if (next == at && strncmp(at, "extern", 6) == 0 && !is_name(at[6]) && (at == source || !is_name(at[-1])))
+            rewritten = rewrite_shared(&t, at);
+        if (!rewritten) {
+            next += next == at;
+            append(&t, at, (size_t)(next - at));
+        }
+        at = rewritten ? rewritten : next;
+    }
+    if (t.failed) {
+        free(t.at);
+        return NULL;
+    }
+    return t.at;
+}
+
+/* ---- The compiler ------------------------------------------------------------------------------------------------ */
 
 enum { MAX_SOURCE = 16 << 20 };
 
@@ -39,60 +215,30 @@ static const struct {
     {"cuda_bf16.h", "#include \"cuda.hpp\"\n"},
 };
 
-static gpuconv_status write_file(const char *folder, const char *name, const char *text, gpuconv_error *error) {
-    char path[4300];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *to = fopen(path, "w");
-    bool bad = !to || fputs(text, to) == EOF;
-    if (to && fclose(to) != 0)
-        bad = true;
-    return bad ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(errno)) : GPUCONV_OK;
-}
-
-/* Reads a text file of the folder, shortened to 16 MiB. NULL if it cannot be read, or without memory. */
-static char *read_file(const char *folder, const char *name) {
-    char path[4300];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *from = fopen(path, "r");
-    char *text = from ? gc_calloc(MAX_SOURCE + 1, 1) : NULL;
-    if (text)
-        text[fread(text, 1, MAX_SOURCE, from)] = '\0';
-    if (from)
-        (void)fclose(from);
-    return text;
-}
-
-static gpuconv_status write_kernel(const char *folder, gpuconv_error *error) {
-    char *source = read_file(folder, "student.cu"), *kernel = source ? gc_emulator_rewrite(source) : NULL;
-    gpuconv_status err = !source   ? gc_fail(error, GPUCONV_ERROR_FILE, "%s/student.cu: cannot be read", folder)
+static gpuconv_status write_kernel(const gc_work_folder *folder, gpuconv_error *error) {
+    char *source = gc_work_read(folder, "student.cu", MAX_SOURCE),
+         *kernel = source ? gc_emulator_rewrite(source) : NULL;
+    gpuconv_status err = !source   ? gc_fail(error, GPUCONV_ERROR_FILE, "%s/student.cu: cannot be read", folder->path)
                          : !kernel ? gc_fail_memory(error, "the source")
-                                   : write_file(folder, "kernel.cpp", kernel, error);
+                                   : gc_work_write(folder, "kernel.cpp", kernel, error);
     free(kernel);
     free(source);
     return err;
 }
 
 /* Keeps the warnings about the kernel: the linker writes its messages into the same file. */
-static gpuconv_status keep_warnings(const char *folder, gpuconv_error *error) {
+static gpuconv_status keep_warnings(const gc_work_folder *folder, gpuconv_error *error) {
     char from[4300], to[4300];
-    (void)snprintf(from, sizeof from, "%s/messages.txt", folder);
-    (void)snprintf(to, sizeof to, "%s/warnings.txt", folder);
-    if (rename(from, to) != 0)
+    gc_work_path(folder, "messages.txt", from, sizeof from);
+    if (rename(from, gc_work_path(folder, "warnings.txt", to, sizeof to)) != 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be renamed: %s", from, strerror(errno));
     return GPUCONV_OK;
 }
 
 /* Runs the compiler in the folder. */
-static gpuconv_status run(const char *folder, const char *const *arguments, bool *compiled, gpuconv_error *error) {
-    char messages[4300];
-    gc_process_result result;
-    (void)snprintf(messages, sizeof messages, "%s/messages.txt", folder);
-    gpuconv_status err =
-        gc_process_run(&(gc_process_request){arguments, folder, messages, compile_seconds}, &result, error);
-    if (!err && result.timed_out)
-        err = gc_fail(error, GPUCONV_ERROR_FILE, "the compiler did not end within %.0f s", compile_seconds);
-    *compiled = !err && result.status == 0;
-    return err;
+static gpuconv_status run(const gc_work_folder *folder, const char *const *arguments, bool *compiled,
+                          gpuconv_error *error) {
+    return gc_work_compile(folder, arguments, compile_seconds, compiled, error);
 }
 
 /* A C++ compiler, and what it knows. */
@@ -103,7 +249,7 @@ typedef struct compiler {
 } compiler;
 
 /* Finds a compiler. @return FILE if there is none, CANCELLED */
-static gpuconv_status find_compiler(const char *folder, compiler *c, gpuconv_error *error) {
+static gpuconv_status find_compiler(const gc_work_folder *folder, compiler *c, gpuconv_error *error) {
     static const char *const names[] = {"g++", "clang++", "c++"};
     bool found = false;
     for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
@@ -114,7 +260,7 @@ static gpuconv_status find_compiler(const char *folder, compiler *c, gpuconv_err
     const char *const version[] = {c->path, "--version", NULL};
     const char *const help[] = {c->path, "-Q", "--help=common", NULL};
     gpuconv_status err = run(folder, version, &found, error);
-    char *text = err ? NULL : read_file(folder, "messages.txt");
+    char *text = err ? NULL : gc_work_read(folder, "messages.txt", MAX_SOURCE);
     c->is_clang = text && strstr(text, "clang");
     free(text);
     if (err || c->is_clang) {
@@ -122,14 +268,15 @@ static gpuconv_status find_compiler(const char *folder, compiler *c, gpuconv_err
         return err;
     }
     err = run(folder, help, &found, error);
-    text = err ? NULL : read_file(folder, "messages.txt");
+    text = err ? NULL : gc_work_read(folder, "messages.txt", MAX_SOURCE);
     c->has_pattern = text && strstr(text, "-ftrivial-auto-var-init");
     free(text);
     return err;
 }
 
 /* Compiles kernel.cpp. */
-static gpuconv_status compile_kernel(const char *folder, const compiler *c, bool *compiled, gpuconv_error *error) {
+static gpuconv_status compile_kernel(const gc_work_folder *folder, const compiler *c, bool *compiled,
+                                     gpuconv_error *error) {
     /* -O1: no vector instructions, which would merge accesses. */
     static const char *const options[] = {"-c",
                                           "-fPIC",
@@ -172,7 +319,8 @@ static gpuconv_status compile_kernel(const char *folder, const compiler *c, bool
 }
 
 /* Compiles the hooks and links them with the kernel. */
-static gpuconv_status link_kernel(const char *folder, const compiler *c, bool *compiled, gpuconv_error *error) {
+static gpuconv_status link_kernel(const gc_work_folder *folder, const compiler *c, bool *compiled,
+                                  gpuconv_error *error) {
     const char *const arguments[] = {"/usr/bin/env",
                                      "LC_ALL=C",
                                      c->path,
@@ -194,22 +342,20 @@ static gpuconv_status link_kernel(const char *folder, const compiler *c, bool *c
 }
 
 /* Removes the headers: nvcc, which may follow, has its own. */
-static void remove_files(const char *folder) {
+static void remove_files(const gc_work_folder *folder) {
     char path[4300];
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", folder, files[i].name);
-        (void)unlink(path);
-    }
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        (void)unlink(gc_work_path(folder, files[i].name, path, sizeof path));
 }
 
-gpuconv_status gc_emulator_compile(const char *folder, bool *compiled, gpuconv_error *error) {
+gpuconv_status gc_emulator_compile(const gc_work_folder *folder, bool *compiled, gpuconv_error *error) {
     compiler c = {0};
     *compiled = false;
     gpuconv_status err = find_compiler(folder, &c, error);
     if (!err)
         err = write_kernel(folder, error);
     for (size_t i = 0; !err && i < sizeof files / sizeof *files; i++)
-        err = write_file(folder, files[i].name, files[i].text, error);
+        err = gc_work_write(folder, files[i].name, files[i].text, error);
     if (!err)
         err = compile_kernel(folder, &c, compiled, error);
     if (!err && *compiled)
@@ -220,9 +366,9 @@ gpuconv_status gc_emulator_compile(const char *folder, bool *compiled, gpuconv_e
     return err;
 }
 
-bool gc_emulator_warning(const char *folder, char *text, size_t room) {
+bool gc_emulator_warning(const gc_work_folder *folder, char *text, size_t room) {
     static const char file[] = "student.cu:";
-    char *warnings = read_file(folder, "warnings.txt");
+    char *warnings = gc_work_read(folder, "warnings.txt", MAX_SOURCE);
     const char *line = warnings;
     *text = '\0';
     while (line && *line && !*text) {

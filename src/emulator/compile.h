@@ -2,19 +2,24 @@
 #ifndef GPULAB_EMULATOR_COMPILE_H
 #define GPULAB_EMULATOR_COMPILE_H
 
-#include "gpuconv.h"
+#include "toolchain/tool.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
-/* Compiles student.cu in a folder, in which gpulab/compile.h has prepared it, into student.so. The compiler's messages
- * are in messages.txt. `*compiled` is false if the compiler refused the source.
+/* Compiles student.cu in a folder, in which gc_prepare_student (gpulab) has put it, into student.so. The compiler's
+ * messages are in messages.txt. `*compiled` is false if the compiler refused the source.
  * @return FILE if there is no compiler or a file cannot be written, MEMORY, CANCELLED */
-gpuconv_status gc_emulator_compile(const char *folder, bool *compiled, gpuconv_error *error);
+gpuconv_status gc_emulator_compile(const gc_work_folder *folder, bool *compiled, gpuconv_error *error);
 
 /* Writes what the compiler says about variables that are used before they have a value. Returns false if it says
  * nothing.
  */
-bool gc_emulator_warning(const char *folder, char *text, size_t room);
+bool gc_emulator_warning(const gc_work_folder *folder, char *text, size_t room);
+
+/* Returns the source with
+ *
+ *   kernel<<<blocks, threads, bytes, stream>>>(arguments)    as a call of gce::launch
+ *   extern __shared__ float tile[];                          as a pointer to the dynamic shared memory
+ *
+ * and with the same lines. The caller frees it. NULL without memory. */
+char *gc_emulator_rewrite(const char *source);
 
 #endif

@@ -1,9 +1,21 @@
-/* Turns an error and the counts of a run into text, with lines of the source. */
+/* The variables of a compiled kernel, and an error and the counts of a run as text with lines of the source. */
 #ifndef GPULAB_EMULATOR_REPORT_H
 #define GPULAB_EMULATOR_REPORT_H
 
+#include "gpuconv.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+typedef struct gc_symbol {
+    char name[64];
+    uint64_t value, bytes; /* the value is an offset in the library, or in its thread-local segment */
+    bool is_thread_local;  /* __shared__ */
+} gc_symbol;
+
+/* Reads the variables of a library. Releases with free. @return FILE, MEMORY */
+gpuconv_status gc_symbols_read(const char *library, gc_symbol **symbols, int *count, gpuconv_error *error);
 
 /* What is known of an error. */
 typedef struct gc_failure {

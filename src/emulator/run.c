@@ -13,8 +13,6 @@
 
 enum { MAX_BUFFERS = 16 };
 
-struct gc_emulated gc_emulated;
-
 static const gc_emulator_table table = {
     .access = gc_on_access,
     .step = gc_on_step,

@@ -2,15 +2,15 @@
 #ifndef GPULAB_EMULATOR_STATE_H
 #define GPULAB_EMULATOR_STATE_H
 
-#include "fiber.h"
 #include "interface.h"
 #include "memory.h"
 #include "report.h"
-#include "symbols.h"
 
 #include <setjmp.h>
 
 enum { WARP = 32, MAX_THREADS = 1024 };
+
+typedef struct gc_fiber gc_fiber; /* of threads.c */
 
 typedef enum gc_thread_state { READY, AT_BARRIER, AT_EXCHANGE, DONE } gc_thread_state;
 
@@ -92,6 +92,9 @@ const unsigned long long *gc_on_exchange(int line, unsigned mask, unsigned long 
 unsigned gc_on_active(void);
 void gc_on_fence(void);
 unsigned long long gc_on_clock(void);
+
+/* Returns whether an address lies on the fiber's stack. */
+bool gc_fiber_has(const gc_fiber *fiber, const void *address);
 
 /* host.c: */
 void *gc_on_allocate(unsigned long bytes);

@@ -1,10 +1,83 @@
-/* Runs the threads of a launch as fibers, block after block and warp after warp. */
+/*
+ * Runs the threads of a launch, block after block and warp after warp, as fibers: threads of a kernel on one thread of
+ * the CPU, each with its own stack. makecontext enters a new stack, _setjmp and _longjmp change between them, because
+ * swapcontext makes a system call for each change.
+ */
 #undef _FORTIFY_SOURCE /* its longjmp ends a program that jumps to another stack */
 #include "counts.h"
+#include "libgpuconv/core/memory.h"
 #include "state.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+/* ---- Fibers ------------------------------------------------------------------------------------------------------ */
+
+enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 16 << 10 };
+
+struct gc_fiber {
+    char *stack; /* from the guard on */
+    void (*run)(gc_fiber *self);
+    jmp_buf inside, outside;
+    bool started;
+    ucontext_t context;
+};
+
+static _Thread_local gc_fiber *starting; /* makecontext passes only int */
+
+static void begin(void) {
+    starting->run(starting);
+}
+
+/* Creates a fiber whose first enter_fiber calls `run`, which never returns. NULL without memory. */
+static gc_fiber *new_fiber(void (*run)(gc_fiber *self)) {
+    gc_fiber *fiber = gc_calloc(1, sizeof *fiber);
+    if (!fiber)
+        return NULL;
+    fiber->run = run;
+    fiber->stack = mmap(NULL, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fiber->stack == MAP_FAILED) {
+        free(fiber);
+        return NULL;
+    }
+    if (mprotect(fiber->stack, GUARD_BYTES, PROT_NONE) != 0 || getcontext(&fiber->context) != 0) {
+        (void)munmap(fiber->stack, GUARD_BYTES + STACK_BYTES);
+        free(fiber);
+        return NULL;
+    }
+    fiber->context.uc_stack.ss_sp = fiber->stack + GUARD_BYTES;
+    fiber->context.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&fiber->context, begin, 0);
+    return fiber;
+}
+
+/* Continues the fiber until it calls leave_fiber. */
+static void enter_fiber(gc_fiber *fiber) {
+    if (_setjmp(fiber->outside) != 0)
+        return;
+    if (fiber->started)
+        _longjmp(fiber->inside, 1);
+    fiber->started = true;
+    starting = fiber;
+    (void)setcontext(&fiber->context);
+    abort(); /* setcontext returns only if the context is invalid */
+}
+
+/* Called on the fiber: returns from enter_fiber. */
+static void leave_fiber(gc_fiber *fiber) {
+    if (_setjmp(fiber->inside) == 0)
+        _longjmp(fiber->outside, 1);
+}
+
+bool gc_fiber_has(const gc_fiber *fiber, const void *address) {
+    return (uintptr_t)address - (uintptr_t)fiber->stack < GUARD_BYTES + STACK_BYTES;
+}
+
+/* ---- Threads and warps ------------------------------------------------------------------------------------------- */
 
 enum { STATIC_SHARED = 48 << 10 };
 
@@ -26,7 +99,7 @@ static void run_fiber(gc_fiber *self) {
         gc_thread *next = next_lane(t);
         if (!next) {
             gc_emulated.idle[gc_emulated.idle_count++] = self;
-            gc_fiber_leave(self);
+            leave_fiber(self);
             continue;
         }
         next->fiber = self;
@@ -38,13 +111,13 @@ static void run_fiber(gc_fiber *self) {
 
 static void resume(gc_thread *t) {
     if (!t->fiber)
-        t->fiber = gc_emulated.idle_count > 0 ? gc_emulated.idle[--gc_emulated.idle_count] : gc_fiber_new(run_fiber);
+        t->fiber = gc_emulated.idle_count > 0 ? gc_emulated.idle[--gc_emulated.idle_count] : new_fiber(run_fiber);
     if (!t->fiber)
         gc_stop(NULL, gc_emulated.launch->line, "", "the emulator is out of memory.");
     gc_emulated.by.thread = (uint16_t)t->number;
     gc_emulated.by.epoch = t->epoch;
     gc_emulated.running = t;
-    gc_fiber_enter(t->fiber);
+    enter_fiber(t->fiber);
     gc_emulated.running = NULL;
 }
 
@@ -55,7 +128,7 @@ int gc_on_barrier(int line, int predicate, int *threads) {
     t->state = AT_BARRIER;
     t->line = line;
     t->predicate = predicate;
-    gc_fiber_leave(t->fiber);
+    leave_fiber(t->fiber);
     if (threads)
         *threads = gc_emulated.thread_count;
     return gc_emulated.counted;
@@ -72,7 +145,7 @@ const unsigned long long *gc_on_exchange(int line, unsigned mask, unsigned long 
     t->line = line;
     t->mask = mask;
     t->value = value;
-    gc_fiber_leave(t->fiber);
+    leave_fiber(t->fiber);
     return t->values;
 }
 

@@ -1,18 +1,10 @@
 /* The commands of gpulab. Results go to standard output, progress and errors to standard error. */
 #include "commands.h"
-#include "about.h"
-#include "amdahl.h"
-#include "chapter.h"
-#include "html.h"
+#include "gpulab/pages/pages.h"
+#include "gpulab/student/student.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/core/visible.h"
-#include "ptx.h"
-#include "run.h"
-#include "saved.h"
-#include "size_sweep.h"
-#include "text.h"
-#include "try.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,6 @@
 /* Fuzzes saved reports: a report is refused with a message, or gives a page without foreign markup and tables without
  * control characters. */
-#include "gpulab/html.h"
-#include "gpulab/saved.h"
-#include "gpulab/text.h"
+#include "gpulab/pages/pages.h"
 #include "libgpuconv/core/visible.h"
 
 #include <stdio.h>

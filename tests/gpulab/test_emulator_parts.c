@@ -1,10 +1,10 @@
 /* Tests the parts of the emulator: the rewriting of launches, the shadow memory, and the counts. */
 #include "check.h"
 
+#include "emulator/compile.h"
 #include "emulator/counts.h"
 #include "emulator/interface.h"
 #include "emulator/memory.h"
-#include "emulator/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>

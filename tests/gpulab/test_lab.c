@@ -4,8 +4,7 @@
 #include "check.h"
 #include "oracle.h"
 
-#include "gpulab/case.h"
-#include "gpulab/run.h"
+#include "gpulab/harness/run.h"
 
 #include <complex.h>
 #include <math.h>

@@ -2,13 +2,8 @@
  * before, and the explanation of compiler messages. */
 #include "check.h"
 
-#include "gpulab/code.h"
-#include "gpulab/compile.h"
-#include "gpulab/compiler_messages.h"
-#include "gpulab/diagnose.h"
-#include "gpulab/exercises.h"
-#include "gpulab/run.h"
-#include "gpulab/student.h"
+#include "gpulab/pages/pages.h"
+#include "gpulab/student/student.h"
 
 #include <math.h>
 #include <stdio.h>
