@@ -102,26 +102,15 @@ cudaError_t gck_pack(gc_pcm format, gck_planar planar, int64_t frames, void *raw
  * every channel, both with the stride of `now`. */
 cudaError_t gck_copy_history(gck_planar now, float *next, int64_t chunk, int64_t history, cudaStream_t stream);
 
-/* ---- Direct convolution (direct.cu, direct_tensor.cu) ------------------------------------------------------------ */
+/* ---- Direct convolution (direct.cu) ------------------------------------------------------------------------------ */
 
 /* Responses of up to this many taps have a kernel of their own, limited by memory bandwidth. */
 enum { GCK_DIRECT_SHORT_TAPS_MAX = 65 };
-
-/* One response of this many taps can be summed on tensor cores, where gck_device.tensor_cores is nonzero. Each plane
- * needs a table of gck_direct_tensor_table_size entries, the tables of all planes one after another. */
-enum { GCK_DIRECT_TENSOR_TAPS_MIN = 34, GCK_DIRECT_TENSOR_TAPS_MAX = 512 };
-
-/* Returns the entries of the table of one plane, 0 if this number of taps has no tensor-core kernel. */
-int64_t gck_direct_tensor_table_size(int64_t taps_count);
-
-/* Writes the table of one plane; both in host memory. */
-void gck_direct_tensor_table(const float *taps, int64_t taps_count, uint2 *table);
 
 /* The responses of a direct convolution. */
 typedef struct gck_direct_taps {
     const float *taps;      /* planes x taps_count */
     const float *host_taps; /* the same in host memory */
-    const uint2 *table;     /* the tables for tensor cores, or NULL */
     int64_t taps_count;
 } gck_direct_taps;
 
@@ -170,7 +159,7 @@ cudaError_t gck_overlap_save_spectra(const gck_overlap_save_form *form, const gc
 cudaError_t gck_overlap_save(const gck_matrix *matrix, const gck_overlap_save_form *form, int64_t hop, int64_t blocks,
                              const gck_overlap_save_memory *memory, cudaStream_t stream);
 
-/* ---- Partitioned convolution (partitioned.cu, partitioned_long.cu) ----------------------------------------------- */
+/* ---- Partitioned convolution (partitioned.cu) ------------------------------------------------------------------ */
 
 /* Points are powers of two from here on. */
 enum { GCK_PARTITIONED_POINTS_MIN = 512 };

@@ -83,8 +83,7 @@ static void test_every_algorithm_and_topology_agrees_with_the_oracle(void **stat
     }
 }
 
-/* Tensor cores multiply halves, whose range is 6e-8 to 65504. The precision must not depend on the level of samples and
- * taps, nor suffer where quiet samples follow loud ones. */
+/* The precision does not depend on the level of samples and taps, nor suffer where quiet samples follow loud ones. */
 static void test_direct_keeps_its_precision_at_every_level(void **state) {
     (void)state;
     static const struct {

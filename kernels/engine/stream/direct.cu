@@ -22,16 +22,23 @@
  *                         segment are summed in floats (125 dB of precision), the segments in doubles, so that the
  *                         error does not grow with the length.
  *
- * A single response of 34 to 512 taps is done by direct_tensor.cu where the device has fast tensor cores. The contract
- * of gck_direct, the launcher that chooses, is in kernels.h.
+ * The contract of gck_direct, the launcher that chooses, is in kernels.h. A kernel on tensor cores, of floats as two
+ * halves each, was 6 to 17 % faster than overlap-save from 34 to 129 taps and slower beyond; it is not kept
+ * (docs/experiments/direct.md).
  */
-#include "direct.cuh"
+#include "kernels/engine/launch.cuh"
+#include "kernels/engine/matrix.cuh"
 
 #include <cuda_pipeline.h>
 
 namespace {
 
 enum { BLOCK = 128, SEGMENT = 512 };
+
+/* `count` outputs from `first` on, which share a response. */
+struct output_range {
+    int first, count;
+};
 
 /* Taps of a kernel whose loop over them is not unrolled. */
 enum { AT_RUN_TIME = -1 };
@@ -247,12 +254,6 @@ cudaError_t launch_range(const gck_matrix *matrix, output_range outputs, const g
                          cudaStream_t stream) {
     const int count = (int)taps->taps_count;
     const float *h = taps->host_taps + (int64_t)matrix->host_route[outputs.first].plane * count;
-    bool tensor = taps->table && count >= GCK_DIRECT_TENSOR_TAPS_MIN;
-    cudaError_t err = tensor ? gck_direct_tensor_is_compiled(&tensor) : cudaSuccess;
-    if (err)
-        return err;
-    if (tensor)
-        return gck_direct_tensor(matrix, outputs, taps->table, count, frames, stream);
     const row *r = rows;
     while (count > r->taps_max)
         r++;

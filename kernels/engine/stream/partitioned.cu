@@ -1,18 +1,24 @@
 /*
  * Partitioned convolution: transforms of the input, sums over partitions (partition_sums.cuh), transforms of the sums.
  *
- *      Y_s = sum over p of H_p Z_(s-p)
+ *      Y_s = sum over p of H_p X_(s-p)
  *
- * Here are the transforms of up to 8192 points, one kernel each; partitioned_long.cu has the longer ones. Blocks s and
- * s + transforms of a chunk are the real and the imaginary part of one complex signal Z_s. Their distance is the same
- * for every s, so that the sum over partitions holds for both at once. In the delay line Z begins in the history of the
- * input.
+ * Transforms of up to 8192 points have one kernel each. Blocks s and s + transforms of a chunk are the real and the
+ * imaginary part of one complex signal X_s. Their distance is the same for every s, so that the sum over partitions holds
+ * for both at once.
+ *
+ * Longer transforms, for responses beyond the longest transform of overlap-save, have three kernels
+ * (overlap_save_3pass.cu): block s of the input and partition p are 2 N real samples as N complex points
+ * (right_angle.cuh), N frames apart, and the sums read two adjacent bins at a time.
+ *
+ * In the delay line X begins in the history of the input:
+ *
+ *      delay    | -(partitions - 1) ... -1 | 0 ... transforms - 1 |    spectra of an input
  *
  * Memory: adjacent threads read adjacent samples or bins; spectra are stored in the order of the registers
  * (transform.cuh). The contract of the launchers is in kernels.h; a chunk is always computed completely.
  */
-#include "partitioned.cuh"
-
+#include "kernels/engine/kernels.h"
 #include "kernels/engine/partition_sums.cuh"
 #include "kernels/engine/transform.cuh"
 
@@ -95,27 +101,106 @@ const struct row {
     {8192, layout<8192>::bytes, run_spectra<8192>, run_convolve<8192>},
 };
 
+/* ---- Long transforms --------------------------------------------------------------------------------------------- */
+
+/* Returns the size of a transform of `points` complex points in job.h, -1 if there is none. */
+int size_of(int64_t points) {
+    for (int size = 0; size < GCK_3PASS_SIZES; size++)
+        if (gck_3pass_query(size).points == points)
+            return size;
+    return -1;
+}
+
+/* Transforms `blocks` blocks of each row, 2 N samples every N, into `to`. */
+cudaError_t transform(int size, const gck_3pass_blocks &from, const float2 *twiddles, float2 *to, cudaStream_t stream) {
+    const cudaError_t err = gck_3pass_forward(size, &from, twiddles, to, stream);
+    return err ? err : gck_3pass_spectra(size, (int64_t)from.count * from.blocks, twiddles, to, stream);
+}
+
+gck_partitioned_sizes query_long(int64_t points) {
+    const int size = size_of(points / 2), blocks_max = 65535;
+    if (size < 0)
+        return {};
+    const gck_3pass_sizes sizes = gck_3pass_query(size);
+    return {sizes.points, sizes.twiddles, sizes.shared_bytes, 1, blocks_max};
+}
+
+void write_long_twiddles(int64_t points, float2 *twiddles) {
+    gck_3pass_twiddles(size_of(points / 2), twiddles);
+}
+
+cudaError_t run_long_spectra(const gck_partitioning &p, const gck_responses &responses,
+                                         cudaStream_t stream) {
+    const int64_t hop = p.points / 2;
+    const int size = size_of(hop);
+    if (size < 0)
+        return cudaErrorInvalidValue;
+    gck_3pass_blocks from = {};
+    from.rows = {(void *)responses.taps, responses.taps_count, responses.taps_count, 1, NULL, NULL, GCK_F32};
+    from.count = responses.planes;
+    from.blocks = p.partitions;
+    from.step = hop;
+    from.window = (int)hop;
+    from.scale = 1.0f / (float)hop;
+    int device = 0;
+    gck_device d;
+    cudaError_t err = cudaGetDevice(&device);
+    if (!err)
+        err = gck_device_query(device, &d);
+    if (!err)
+        err = gck_3pass_load(d.shared_bytes);
+    return err ? err : transform(size, from, p.twiddles, p.spectra, stream);
+}
+
+cudaError_t run_long(const gck_matrix &matrix, const gck_partitioning &p, cudaStream_t stream) {
+    const int64_t hop = p.points / 2;
+    const int size = size_of(hop), history = p.partitions, outputs = matrix.outputs;
+    if (size < 0)
+        return cudaErrorInvalidValue;
+    gck_3pass_blocks from = {};
+    from.rows = {
+        (void *)(matrix.in - history * hop), (history + p.transforms) * hop, matrix.in_stride, 1, NULL, NULL, GCK_F32};
+    from.count = matrix.inputs;
+    from.blocks = history - 1 + p.transforms;
+    from.step = hop;
+    from.window = (int)p.points;
+    from.scale = 1;
+    cudaError_t err = transform(size, from, p.twiddles, p.delay, stream);
+    if (err)
+        return err;
+    err = launch_sums<float4, 8>(matrix, p, hop, stream);
+    gck_3pass_blocks to = {};
+    to.rows = {matrix.out, p.transforms * hop, matrix.out_stride, 1, NULL, NULL, GCK_F32};
+    to.count = outputs;
+    to.blocks = p.transforms;
+    to.step = hop;
+    to.lo = to.kept = (int)hop;
+    if (!err)
+        err = gck_3pass_finish(size, (int64_t)outputs * p.transforms, 1, p.twiddles, p.sums, p.sums, stream);
+    return err ? err : gck_3pass_inverse(size, &to, p.twiddles, p.sums, stream);
+}
+
 } // namespace
 
 gck_partitioned_sizes gck_partitioned_query(int64_t points) {
     const row *r = find_points(rows, points);
-    return r ? gck_partitioned_sizes{points, points, r->shared_bytes, 2, INT_MAX} : gck_long_partitioned_query(points);
+    return r ? gck_partitioned_sizes{points, points, r->shared_bytes, 2, INT_MAX} : query_long(points);
 }
 
 void gck_partitioned_twiddles(int64_t points, float2 *twiddles) {
     if (find_points(rows, points))
         write_roots(points, twiddles);
     else
-        gck_long_partitioned_twiddles(points, twiddles);
+        write_long_twiddles(points, twiddles);
 }
 
 cudaError_t gck_partitioned_spectra(const gck_partitioning *partitioning, const gck_responses *responses,
                                     cudaStream_t stream) {
     const row *r = find_points(rows, partitioning->points);
-    return (r ? r->spectra : gck_long_partitioned_spectra)(*partitioning, *responses, stream);
+    return (r ? r->spectra : run_long_spectra)(*partitioning, *responses, stream);
 }
 
 cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *partitioning, cudaStream_t stream) {
     const row *r = find_points(rows, partitioning->points);
-    return (r ? r->convolve : gck_long_partitioned)(*matrix, *partitioning, stream);
+    return (r ? r->convolve : run_long)(*matrix, *partitioning, stream);
 }

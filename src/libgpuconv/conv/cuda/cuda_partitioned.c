@@ -1,5 +1,5 @@
-/* Uniformly partitioned convolution on the device: cost and set-up. The transforms beyond 8192 points take three
- * kernels (partitioned_long.cu), the others one, for two blocks at a time (partitioned.cu). */
+/* Uniformly partitioned convolution on the device: cost and set-up. Transforms beyond 8192 points take three
+ * kernels, the others one, for two blocks at a time. */
 #include "cuda_algorithm.h"
 
 #include <math.h>
