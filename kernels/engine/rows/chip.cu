@@ -154,9 +154,7 @@ template <int Size> struct launchers {
             return chip_convolve<Size, GATED>;
         if (!have_one_type(job) || job->gain || job->target.accumulate)
             return chip_convolve<Size, ADJACENT>;
-        return job->target.rows.sample == GCK_F32   ? chip_convolve<Size, plain>
-               : job->target.rows.sample == GCK_F16 ? chip_convolve<Size, HALVES>
-                                                    : chip_convolve<Size, BFLOATS>;
+        return job->target.rows.sample == GCK_F32 ? chip_convolve<Size, plain> : chip_convolve<Size, ADJACENT>;
     }
 
     static gck_chip_sizes sizes() {
@@ -166,8 +164,7 @@ template <int Size> struct launchers {
     static cudaError_t load() {
         const cudaError_t err = load_kernel(chip_spectra<Size>, bytes);
         return err ? err
-                   : load_kernels<Size>(chip_convolve<Size, plain>, chip_convolve<Size, HALVES>,
-                                        chip_convolve<Size, BFLOATS>, chip_convolve<Size, ADJACENT>,
+                   : load_kernels<Size>(chip_convolve<Size, plain>, chip_convolve<Size, ADJACENT>,
                                         chip_convolve<Size, GATED>, chip_convolve<Size, STEPPED>);
     }
 

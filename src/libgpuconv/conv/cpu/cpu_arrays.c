@@ -1,15 +1,35 @@
 /*
- * Arrays in host memory (gpuconv_arrays.h): the threads, prepared responses, and streamers, each of whose blocks is a
- * job (cpu_jobs.c).
+ * Arrays in host memory (gpuconv_arrays.h): the threads, prepared responses, jobs, and streamers, each of whose blocks is
+ * a job.
+ *
+ * A job is a list of products. A product has three rows: of the signal, of the response and of the output. It reads two
+ * of them, convolves them, and writes the third; in a gradient one of the two is read backwards. The products of a
+ * written row are divided into runs, which are rows of rows.h with several terms. A written row with one run is computed
+ * in its place. The runs of a written row with several are computed in memory of their own and summed in double precision
+ * in a fixed order, so that the sum does not depend on the threads.
  */
-#include "cpu_arrays.h"
+#include "cpu_algorithm.h"
+#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/finite.h"
+#include "libgpuconv/conv/backend.h"
+#include "rows.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct gc_cpu_arrays {
+    gpuconv_arrays base;
+    gc_rows rows;
+} gc_cpu_arrays;
+
+typedef struct gc_cpu_responses {
+    gpuconv_responses base;
+    gc_kept_response *kept;
+    gpuconv_ir *ir; /* owns the taps and has the routes; NULL: without routes */
+} gc_cpu_responses;
 
 typedef struct cpu_streamer {
     gpuconv_streamer base;
@@ -17,6 +37,333 @@ typedef struct cpu_streamer {
     int64_t history, frames; /* of a row of `window`: the last taps - 1 frames of the past, and the block */
     float *window;
 } cpu_streamer;
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+/* Floats of runs that are summed at a time, about, and frames that a thread sums at a time. */
+enum { RUN_FLOATS = 1 << 26, SUM_FRAMES = 4096 };
+
+/* Most floats of the spectra of responses that rows share. */
+enum { SHARED_FLOATS = 1 << 23 };
+
+/* Most products of a run, whose sum is in floats, and the runs of a job from which on they have more than one. */
+enum { MOST_TERMS = 64, MANY_RUNS = 256 };
+
+/* Returns a row of an array with its gate, which may be NULL. */
+static gc_array gated_row(const gpuconv_rows *a, const gpuconv_rows *gate, int64_t row) {
+    gc_array made = gc_array_of_row(a, row);
+    if (gate) {
+        const gc_array factors = gc_array_of_row(gate, row);
+        made.gate = factors.data;
+        made.gate_step = factors.step;
+        made.gate_type = factors.type;
+    }
+    return made;
+}
+
+/* Rows of the arrays of a job that belong together. response: of job->response, or of the prepared responses. */
+typedef struct product {
+    int64_t signal, response, output;
+    int64_t target; /* row of the array that is written */
+} product;
+
+/* A job that runs. */
+typedef struct work {
+    gc_rows *rows;
+    const gpuconv_arrays_job *job;
+    const gc_job_shape *shape;
+    const gpuconv_rows *target;
+    product *product; /* sorted by target, in order; NULL: all targets have `each` products (product_at) */
+    int64_t *first;   /* first product of every target, and their number; or NULL */
+    int64_t each;
+    int64_t most;             /* products of a run */
+    int64_t *first_run;       /* of every target, and their number */
+    gc_kept_response *shared; /* of every response, if several rows have it; or NULL */
+    /* The targets that are being computed, in frames begin .. begin + width - 1: */
+    int64_t from, to, begin, width;
+    float *side; /* the runs of targets that have several, `width` floats each, from run first_run[from] on */
+} work;
+
+static int64_t count_products(const gc_job_shape *s) {
+    return s->routes.routes ? s->batch * s->routes.routes : s->rows;
+}
+
+static product product_of(const gpuconv_arrays_job *job, const gc_job_shape *s, int64_t n) {
+    product p = {n, (n / s->group) % s->responses, n, 0};
+    if (s->routes.routes) {
+        const gc_route *route = &((const gc_cpu_responses *)job->prepared)->ir->route[n % s->routes.routes];
+        const int64_t batch = n / s->routes.routes;
+        p = (product){batch * s->routes.inputs + route->input,
+                      s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE ? n % s->routes.routes : route->plane,
+                      batch * s->routes.outputs + route->output, 0};
+    }
+    p.target = s->operation == GPUCONV_ARRAYS_CONVOLVE          ? p.output
+               : s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? p.signal
+                                                                : p.response;
+    return p;
+}
+
+/* Returns the products of every target if they are as many for all and product_at finds them, else 0. */
+static int64_t products_each(const gc_job_shape *s) {
+    if (s->routes.routes)
+        return 0;
+    if (s->operation != GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+        return 1;
+    return s->rows % (s->group * s->responses) ? 0 : s->rows / s->responses;
+}
+
+/* Lists the products by target, unless product_at finds them without a list. Returns false without memory. */
+static bool sort_products(work *w) {
+    const int64_t products = count_products(w->shape), targets = w->target->rows;
+    w->each = products_each(w->shape);
+    if (w->each)
+        return true;
+    w->product = gc_calloc(products, sizeof *w->product);
+    w->first = gc_calloc(targets + 2, sizeof *w->first);
+    if (!w->product || !w->first)
+        return false;
+    for (int64_t n = 0; n < products; n++)
+        w->first[product_of(w->job, w->shape, n).target + 2]++;
+    for (int64_t t = 2; t < targets + 2; t++)
+        w->first[t] += w->first[t - 1];
+    for (int64_t n = 0; n < products; n++) {
+        const product p = product_of(w->job, w->shape, n);
+        w->product[w->first[p.target + 1]++] = p;
+    }
+    return true;
+}
+
+/* Fills the operands of a product into a row, which is all zero. */
+static void set_operands(const gpuconv_arrays_job *job, const product *p, gc_row *row) {
+    const gc_cpu_responses *r = (const gc_cpu_responses *)job->prepared;
+    row->gain = job->gain ? &job->gain[p->signal] : NULL;
+    row->offset = job->offset;
+    if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
+        row->taps = gated_row(&job->signal, job->pre, p->signal);
+    } else if (r) {
+        row->prepared = &r->kept[p->response];
+        row->taps = (gc_array){.data = row->prepared->taps, .frames = r->base.taps, .step = 1};
+    } else {
+        row->taps = gc_array_of_row(&job->response, p->response);
+    }
+    if (job->operation == GPUCONV_ARRAYS_CONVOLVE) {
+        row->signal = gated_row(&job->signal, job->pre, p->signal);
+    } else {
+        row->signal = gated_row(&job->output, job->post, p->output);
+        row->offset = row->taps.frames - 1 - job->offset;
+        row->taps = gc_array_backwards(row->taps);
+    }
+}
+
+/* Sets the output of a row to a target. */
+static void aim(const work *w, gc_row *row, int64_t target) {
+    const gpuconv_arrays_job *job = w->job;
+    const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE;
+    const bool response = job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    row->output = gated_row(w->target, response ? NULL : convolve ? job->post : job->pre, target);
+    if (job->skip && !response) {
+        row->skip = convolve ? gc_array_of_row(&job->signal, target) : gated_row(&job->output, job->post, target);
+        row->skip_factor = &job->skip[target];
+        row->skip_last = !convolve;
+    }
+    row->cleared = w->target->starts || w->job->accumulate ? row->output.frames : w->target->frames;
+    row->accumulate = w->job->accumulate;
+}
+
+/* Returns the number of products of a target. */
+static int64_t products_of(const work *w, int64_t target) {
+    return w->each ? w->each : w->first[target + 1] - w->first[target];
+}
+
+static product product_at(const work *w, int64_t target, int64_t n) {
+    const int64_t group = w->shape->group;
+    if (!w->each)
+        return w->product[w->first[target] + n];
+    if (w->shape->operation != GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+        return product_of(w->job, w->shape, target);
+    return product_of(w->job, w->shape, (n / group * w->shape->responses + target) * group + n % group);
+}
+
+/* Divides the products into runs: of one product each if the sum would be rounded to less than floats. Returns false
+ * without memory. */
+static bool make_runs(work *w) {
+    const int64_t targets = w->target->rows;
+    const bool floats = w->target->type == GPUCONV_SAMPLE_F32;
+    w->most = floats ? gc_max(1, gc_min(MOST_TERMS, count_products(w->shape) / MANY_RUNS)) : 1;
+    w->first_run = gc_calloc(targets + 1, sizeof *w->first_run);
+    for (int64_t t = 0; w->first_run && t < targets; t++)
+        w->first_run[t + 1] = w->first_run[t] + gc_max(1, gc_divide_up(products_of(w, t), w->most));
+    return w->first_run;
+}
+
+static int64_t runs_of(const work *w, int64_t target) {
+    return w->first_run[target + 1] - w->first_run[target];
+}
+
+/* Returns the target of a run: the last one whose first run is not behind it. */
+static int64_t target_of(const work *w, int64_t run) {
+    int64_t low = w->from, high = w->to;
+    if (w->first_run[high] == high)
+        return run; /* one each */
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        *(w->first_run[middle] <= run ? &low : &high) = middle;
+    }
+    return low;
+}
+
+/* Makes the row of a product of run `index` from first_run[from] on. A target with one run is computed where it is, all
+ * of it with the first frames. */
+static void make_row(const void *context, int64_t index, int64_t term, gc_row *row) {
+    const work *w = context;
+    const int64_t run = w->first_run[w->from] + index, target = target_of(w, run);
+    const int64_t first = (run - w->first_run[target]) * w->most, products = products_of(w, target) - first;
+    const bool alone = runs_of(w, target) == 1;
+    if (alone && w->begin > 0)
+        return;
+    if (products > 0) {
+        const product p = product_at(w, target, first + term);
+        set_operands(w->job, &p, row);
+    }
+    row->terms = gc_min(products, w->most);
+    if (w->shared)
+        row->shared = &w->shared[target % w->shape->responses];
+    aim(w, row, target);
+    if (alone)
+        return;
+    row->offset += w->begin;
+    row->skip.data = NULL;
+    row->output = (gc_array){.data = w->side + index * w->width,
+                             .frames = gc_max(0, gc_min(w->width, row->output.frames - w->begin)),
+                             .step = 1};
+    row->cleared = gc_max(0, gc_min(w->width, row->cleared - w->begin));
+    row->accumulate = false;
+}
+
+/* Sums some frames of the runs of a target. */
+static void sum_runs(void *context, int64_t index, int worker) {
+    (void)worker;
+    const work *w = context;
+    const int64_t parts = gc_divide_up(w->width, SUM_FRAMES), t = w->from + index / parts;
+    const int64_t from = index % parts * SUM_FRAMES;
+    double sum[SUM_FRAMES] = {0};
+    float rounded[SUM_FRAMES];
+    gc_row row = {0};
+    aim(w, &row, t);
+    const int64_t frames = gc_min(SUM_FRAMES, gc_min(w->begin + w->width, row.cleared) - w->begin - from);
+    if (runs_of(w, t) == 1 || frames <= 0)
+        return;
+    for (int64_t i = w->first_run[t]; i < w->first_run[t + 1]; i++) {
+        const float *term = w->side + (i - w->first_run[w->from]) * w->width + from;
+        for (int64_t n = 0; n < frames; n++)
+            sum[n] += (double)term[n];
+    }
+    for (int64_t n = 0; n < frames; n++)
+        rounded[n] = (float)sum[n];
+    gc_row_write(&row, w->begin + from, frames, rounded);
+}
+
+/* Computes the targets from .. to - 1 in the frames that are being computed. */
+static gpuconv_status run_targets(work *w, gpuconv_error *error) {
+    const bool ragged = w->job->signal.lengths || w->job->response.lengths || w->job->output.lengths;
+    const gc_row_list list = {w->first_run[w->to] - w->first_run[w->from], !ragged && w->each, make_row, w};
+    const gpuconv_status status = gc_rows_convolve(w->rows, &list, error);
+    if (!status && w->side)
+        gc_pool_run(w->rows->pool, sum_runs, w, (w->to - w->from) * gc_divide_up(w->width, SUM_FRAMES));
+    return status ? status : gc_cancelled() ? gc_fail_memory(error, "the sums of a job") : GPUCONV_OK;
+}
+
+/* Computes all targets. Where targets have several runs, it computes as many targets at a time as fit into RUN_FLOATS.
+ */
+static gpuconv_status run_work(work *w, gpuconv_error *error) {
+    const int64_t targets = w->target->rows, frames = w->target->frames;
+    int64_t most = 0, fit = w->first_run[targets];
+    for (int64_t t = 0; t < targets; t++)
+        most = gc_max(most, runs_of(w, t));
+    w->width = frames;
+    if (most > 1) {
+        w->width = gc_min(frames, gc_max(SUM_FRAMES, RUN_FLOATS / most));
+        fit = gc_min(fit, gc_max(most, RUN_FLOATS / w->width));
+        if (!(w->side = gc_calloc(fit * w->width, sizeof *w->side)))
+            return gc_fail_memory(error, "the products of a job");
+    }
+    gpuconv_status status = GPUCONV_OK;
+    for (w->begin = 0; w->begin < frames && !status; w->begin += w->width)
+        for (w->to = 0; w->to < targets && !status;) {
+            for (w->from = w->to; w->to < targets && w->first_run[w->to + 1] - w->first_run[w->from] <= fit;)
+                w->to++;
+            status = run_targets(w, error);
+        }
+    return status;
+}
+
+/* Makes places for the spectra of responses that are met again and again, up to SHARED_FLOATS. Without memory the rows
+ * do without. */
+static void share_responses(work *w) {
+    const gc_job_shape *s = w->shape;
+    const int64_t floats = s->responses * gc_power_of_two(s->signal_frames + s->output_frames + s->taps);
+    if (w->each == 1 && s->group == 1 && s->responses > 1 && s->rows >= 3 * s->responses && !w->job->prepared &&
+        floats <= SHARED_FLOATS)
+        w->shared = gc_calloc(s->responses, sizeof *w->shared);
+}
+
+/* Runs a checked job of shape *shape. @return MEMORY, CANCELLED, UNSUPPORTED */
+static gpuconv_status run_products(gc_cpu_arrays *arrays, const gpuconv_arrays_job *job, const gc_job_shape *shape,
+                              gpuconv_error *error) {
+    work w = {.rows = &arrays->rows, .job = job, .shape = shape, .target = gc_job_written(job)};
+    gpuconv_status status;
+    if (shape->hop) {
+        status = gc_cpu_run_varying(w.rows, job, shape, error);
+        gc_rows_forget(w.rows);
+        return status;
+    }
+    const bool sorted = sort_products(&w) && make_runs(&w);
+    if (sorted)
+        share_responses(&w);
+    status = sorted ? run_work(&w, error) : gc_fail_memory(error, "the products of a job");
+    for (int64_t i = 0; w.shared && i < shape->responses; i++)
+        gc_kept_response_free_spectra(&w.shared[i]);
+    gc_rows_forget(w.rows);
+    free(w.shared);
+    free(w.product);
+    free(w.first);
+    free(w.first_run);
+    free(w.side);
+    return status;
+}
+
+static gpuconv_status describe_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
+    const char *const names[] = {[GC_ROW_ZERO] = "none",
+                                 [GC_ROW_DIRECT] = gc_cpu_direct.row.name,
+                                 [GC_ROW_OVERLAP_SAVE] = gc_cpu_overlap_save.row.name,
+                                 [GC_ROW_SUM] = gc_cpu_partitioned.row.name,
+                                 [GC_ROW_WHOLE] = gc_cpu_overlap_save.row.name};
+    gpuconv_arrays_job longest = *job; /* without lengths and memory, which a plan does not read */
+    gpuconv_rows *all[] = {&longest.signal, &longest.response, &longest.output};
+    gc_row last = {0};
+    const gc_job_shape *s = &plan->shape;
+    for (int i = 0; i < 3; i++)
+        *all[i] = (gpuconv_rows){.rows = all[i]->rows, .frames = all[i]->frames, .step = 1};
+    longest.gain = NULL;
+    if (s->hop) { /* a block with its response */
+        longest.signal.frames = gc_min(s->hop, s->signal_frames);
+        longest.output.frames = longest.signal.frames + s->taps - 1;
+        longest.offset = 0;
+    }
+    const int64_t count = count_products(s) * gc_max(1, s->blocks);
+    const product p = product_of(&longest, s, 0);
+    gc_row row = {0};
+    set_operands(&longest, &p, &row);
+    row.output.frames = gc_job_written(&longest)->frames;
+    const gpuconv_status status = gc_row_plan(&((const gc_cpu_arrays *)plan->arrays)->rows.costs, &row, &last, error);
+    if (!status)
+        gc_format(plan->reason, sizeof plan->reason,
+                  "%s: %lld convolutions with %lld taps, blocks of %lld frames, transforms of %lld points; %.3g ms on "
+                  "one thread",
+                  names[row.method], (long long)count, (long long)row.taps.frames, (long long)row.schedule.hop,
+                  (long long)row.schedule.transform, row.seconds * (double)count * 1e3);
+    return status;
+}
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
@@ -186,7 +533,7 @@ static gpuconv_status process(gpuconv_streamer *streamer, const gpuconv_rows *in
     if (!status)
         status = gc_job_check(s->base.arrays, &job, &shape, error);
     if (!status)
-        status = gc_cpu_run_job((gc_cpu_arrays *)s->base.arrays, &job, &shape, error);
+        status = run_products((gc_cpu_arrays *)s->base.arrays, &job, &shape, error);
     for (int64_t c = 0; c < channels; c++)
         memmove(s->window + c * s->frames, s->window + c * s->frames + block, (size_t)s->history * sizeof *s->window);
     return status;
@@ -213,14 +560,14 @@ static gpuconv_status run_job(const gpuconv_arrays_plan *plan, const gpuconv_arr
     (void)workspace;
     (void)bytes;
     const gpuconv_status status = check_no_stream(stream, error);
-    return status ? status : gc_cpu_run_job((gc_cpu_arrays *)plan->arrays, job, &plan->shape, error);
+    return status ? status : run_products((gc_cpu_arrays *)plan->arrays, job, &plan->shape, error);
 }
 
 const gc_rows_executor gc_rows_cpu = {
     .open = open_arrays,
     .free = free_arrays,
     .plan = plan_job,
-    .describe = gc_cpu_describe_job,
+    .describe = describe_job,
     .run = run_job,
     .new_responses = new_responses,
     .route_responses = route_responses,

@@ -1,5 +1,4 @@
-/* Rows: convolutions of a signal with a response, planned one by one (row_plan.c), divided among threads (rows.c), and
- * computed (row_convolve.c). */
+/* Rows: convolutions of a signal with a response, planned one by one, divided among threads, and computed (rows.c). */
 #ifndef GC_CPU_ROWS_H
 #define GC_CPU_ROWS_H
 
@@ -124,27 +123,6 @@ gpuconv_status gc_row_choose(const gc_algorithm *const *algorithms, const gc_cos
  * @return UNSUPPORTED if both operands are too long, MEMORY */
 gpuconv_status gc_row_plan(const gc_costs *costs, gc_row *row, gc_row *last, gpuconv_error *error);
 
-/* Returns whether two rows have the same lengths, and so the same plan. */
-bool gc_row_same_lengths(const gc_row *a, const gc_row *b);
-
-/* Computes the output frames of `blocks` blocks of a planned row. Returns false without memory. */
-bool gc_row_convolve(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int64_t first_block,
-                     int64_t blocks);
-
-/* Computes `count` rows of the same plan, GC_ROW_WHOLE; at most gc_fft_rows of their transform. Returns false without
- * memory. */
-bool gc_row_convolve_whole(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count);
-
-/* Adds the spectra of `count` terms of the same plan, GC_ROW_WHOLE, to the sum of the scratch memory, or begins it; at
- * most gc_fft_rows of their transform. Returns false without memory. */
-bool gc_row_add_terms(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count, bool begin);
-
-/* Transforms the sum back and writes it as the output of `row`, a term. Returns false without memory. */
-bool gc_row_write_terms(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row);
-
-/* Returns the spectrum of the taps of `count` rows, and computes it if it is not kept. Returns NULL without memory. */
-const float *gc_row_spectrum(const gc_rows *rows, gc_row_scratch *scratch, const gc_row *row, int count);
-
 /* Copies `count` frames of an array from frame `at` on as floats, with zeros before its beginning and behind its end.
  */
 void gc_row_gather(const gc_array *from, int64_t at, int64_t count, float *to);
@@ -152,7 +130,6 @@ void gc_row_gather(const gc_array *from, int64_t at, int64_t count, float *to);
 /* Writes `count` frames of a row's output from frame `first` on. */
 void gc_row_write(const gc_row *row, int64_t first, int64_t count, const float *from);
 
-void gc_row_scratch_free(gc_row_scratch *scratch);
 void gc_kept_response_free_spectra(gc_kept_response *kept);
 
 /* Returns a row of the caller's array; its data is NULL in a plan, which has no memory. */
