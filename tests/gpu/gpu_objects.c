@@ -4,7 +4,7 @@
  * device 1 is current on a machine with one GPU. */
 #include "gpu_test.h"
 #include "libgpuconv/conv/backend.h"
-#include "libgpuconv/conv/cuda/cuda_pinned.h"
+#include "libgpuconv/conv/cuda/cuda_device.h"
 
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>

@@ -4,8 +4,8 @@
  *      Y_s = sum over p of H_p X_(s-p)
  *
  * Transforms of up to 8192 points have one kernel each. Blocks s and s + transforms of a chunk are the real and the
- * imaginary part of one complex signal X_s. Their distance is the same for every s, so that the sum over partitions holds
- * for both at once.
+ * imaginary part of one complex signal X_s. Their distance is the same for every s, so that the sum over partitions
+ * holds for both at once.
  *
  * Longer transforms, for responses beyond the longest transform of overlap-save, have three kernels
  * (overlap_save_3pass.cu): block s of the input and partition p are 2 N real samples as N complex points
@@ -129,8 +129,7 @@ void write_long_twiddles(int64_t points, float2 *twiddles) {
     gck_3pass_twiddles(size_of(points / 2), twiddles);
 }
 
-cudaError_t run_long_spectra(const gck_partitioning &p, const gck_responses &responses,
-                                         cudaStream_t stream) {
+cudaError_t run_long_spectra(const gck_partitioning &p, const gck_responses &responses, cudaStream_t stream) {
     const int64_t hop = p.points / 2;
     const int size = size_of(hop);
     if (size < 0)

@@ -19,15 +19,11 @@
 
 static const gc_lab_module *const all_modules[] = {
 #define LAB_MODULE(name) &gc_lab_##name,
-#include "kernels/course/modules.def"
 #undef LAB_MODULE
 };
 
 #define LAB_MODULE(name) +1 /* NOLINT(bugprone-macro-parentheses): a sum */
-enum {
-    MODULES = 0
-#include "kernels/course/modules.def"
-};
+enum { MODULES = 0 };
 #undef LAB_MODULE
 
 /* Elements of each output that are compared before a timed run. */

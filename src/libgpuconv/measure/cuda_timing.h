@@ -2,7 +2,7 @@
 #ifndef GC_MEASURE_CUDA_TIMING_H
 #define GC_MEASURE_CUDA_TIMING_H
 
-#include "libgpuconv/conv/cuda/cuda_convolver.h"
+#include "libgpuconv/conv/cuda/cuda_algorithm.h"
 #include "measure.h"
 
 extern const gc_measures gc_measures_cuda;

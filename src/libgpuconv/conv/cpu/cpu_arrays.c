@@ -1,20 +1,20 @@
 /*
- * Arrays in host memory (gpuconv_arrays.h): the threads, prepared responses, jobs, and streamers, each of whose blocks is
- * a job.
+ * Arrays in host memory (gpuconv_arrays.h): the threads, prepared responses, jobs, and streamers, each of whose blocks
+ * is a job.
  *
  * A job is a list of products. A product has three rows: of the signal, of the response and of the output. It reads two
  * of them, convolves them, and writes the third; in a gradient one of the two is read backwards. The products of a
- * written row are divided into runs, which are rows of rows.h with several terms. A written row with one run is computed
- * in its place. The runs of a written row with several are computed in memory of their own and summed in double precision
- * in a fixed order, so that the sum does not depend on the threads.
+ * written row are divided into runs, which are rows of rows.h with several terms. A written row with one run is
+ * computed in its place. The runs of a written row with several are computed in memory of their own and summed in
+ * double precision in a fixed order, so that the sum does not depend on the threads.
  */
 #include "cpu_algorithm.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/finite.h"
-#include "libgpuconv/conv/backend.h"
 #include "rows.h"
 
 #include <stdlib.h>
@@ -309,7 +309,7 @@ static void share_responses(work *w) {
 
 /* Runs a checked job of shape *shape. @return MEMORY, CANCELLED, UNSUPPORTED */
 static gpuconv_status run_products(gc_cpu_arrays *arrays, const gpuconv_arrays_job *job, const gc_job_shape *shape,
-                              gpuconv_error *error) {
+                                   gpuconv_error *error) {
     work w = {.rows = &arrays->rows, .job = job, .shape = shape, .target = gc_job_written(job)};
     gpuconv_status status;
     if (shape->hop) {

@@ -5,10 +5,10 @@
  * same bytes; partitioned convolution, which the backend chooses for responses longer than the signal, is not needed,
  * because here the operands can be exchanged. A short convolution has one transform that is as long as its result,
  * whatever part of it is the output: nothing wraps around, so that the row is transformed once, and short transforms of
- * several rows are computed together. Overlap-save has two blocks where the result is longer than half of its transform.
- * An output of few frames (a gradient by the response, some lags of a correlation) needs no transform longer than the
- * taps: the taps are cut into partitions, the products of the spectra of each partition and of its part of the signal are
- * summed, and the sum is transformed back once.
+ * several rows are computed together. Overlap-save has two blocks where the result is longer than half of its
+ * transform. An output of few frames (a gradient by the response, some lags of a correlation) needs no transform longer
+ * than the taps: the taps are cut into partitions, the products of the spectra of each partition and of its part of the
+ * signal are summed, and the sum is transformed back once.
  *
  * Convolution. Blocks of a contiguous signal are transformed where they are, and blocks of a contiguous output are
  * written where they belong; only the blocks at the ends, and arrays with another step, go through scratch memory.
@@ -17,8 +17,8 @@
  * transforms their responses in the worker's scratch memory. A row of much work is divided into several jobs; its
  * response is transformed before, in a loop of its own. The division changes no sample.
  */
-#include "cpu_algorithm.h"
 #include "rows.h"
+#include "cpu_algorithm.h"
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -610,7 +610,8 @@ static bool write_spectra(const gc_rows *rows, gc_row_scratch *s, const gc_row *
 }
 
 /* Computes the output frames of `blocks` blocks of a planned row. Returns false without memory. */
-static bool convolve_blocks(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int64_t first_block, int64_t blocks) {
+static bool convolve_blocks(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int64_t first_block,
+                            int64_t blocks) {
     if (row->method == GC_ROW_WHOLE)
         return convolve_whole(rows, s, row, 1);
     if (first_block == row->first_block)

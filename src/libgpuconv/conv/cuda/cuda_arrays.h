@@ -1,13 +1,13 @@
 /*
  * Convolutions of the caller's arrays (gpuconv_arrays.h) on a device. A call is planned by a pure function of its
- * problem and of the device: the algorithm, the size of its transforms and the workspace (cuda_rows.c). Each algorithm
- * is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c, rows_short.c, rows_toeplitz.c,
+ * problem and of the device: the algorithm, the size of its transforms and the workspace (cuda_arrays.c). Each
+ * algorithm is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c, rows_short.c, rows_toeplitz.c,
  * rows_varying.c.
  */
 #ifndef GC_CUDA_CUDA_ARRAYS_H
 #define GC_CUDA_CUDA_ARRAYS_H
 
-#include "cuda_resources.h"
+#include "cuda_device.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/conv/backend.h"
 
@@ -87,23 +87,6 @@ gck_sharing gc_cuda_sharing(const gc_job_shape *shape);
 static inline gck_blocks gc_cuda_blocks(const gc_job_shape *s, gck_ramp ramp) {
     return (gck_blocks){.hop = (int)s->hop, .count = (int)s->blocks, .ramp = ramp};
 }
-
-/* Prepared responses and streamers: entries of gc_rows_cuda (cuda_responses.c, cuda_streamer.c). */
-gpuconv_status gc_cuda_new_responses(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
-                                     struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error);
-gpuconv_status gc_cuda_route_responses(const gpuconv_arrays *arrays, const gpuconv_ir *ir, int64_t frames,
-                                       gpuconv_responses **responses, gpuconv_error *error);
-gpuconv_status gc_cuda_update_responses(const gpuconv_arrays *arrays, gpuconv_responses *responses,
-                                        const gpuconv_rows *response, struct CUstream_st *stream, gpuconv_error *error);
-int64_t gc_cuda_responses_bytes(const gpuconv_responses *responses);
-void gc_cuda_free_responses(gpuconv_responses *responses);
-gpuconv_status gc_cuda_new_streamer(gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t channels,
-                                    int64_t block, struct CUstream_st *stream, gpuconv_streamer **streamer,
-                                    gpuconv_error *error);
-gpuconv_status gc_cuda_process(gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,
-                               struct CUstream_st *stream, gpuconv_error *error);
-gpuconv_status gc_cuda_reset(gpuconv_streamer *streamer, struct CUstream_st *stream, gpuconv_error *error);
-void gc_cuda_free_streamer(gpuconv_streamer *streamer);
 
 /* ---- Algorithms -------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /*
- * CUDA backend. A chunk crosses the bus in the format of the file and passes three streams:
+ * Streams on CUDA devices. A chunk crosses the bus in the format of the file and passes three streams:
  *
  *      copy-in    pinned input -> device           chunk i + 1
  *      compute    unpack, convolve, pack           chunk i
@@ -12,13 +12,14 @@
  * next chunk is copied into the other. All kernels are in one stream, so that the buffers need no locks.
  */
 #include "cuda_algorithm.h"
+#include "cuda_arrays.h"
 #include "cuda_device.h"
-#include "cuda_resources.h"
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,8 +12,6 @@
 
 #include "cuda_algorithm.h"
 #include "cuda_device.h"
-#include "cuda_pinned.h"
-#include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/error.h"

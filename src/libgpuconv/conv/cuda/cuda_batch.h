@@ -2,7 +2,7 @@
 #ifndef GC_CUDA_CUDA_BATCH_H
 #define GC_CUDA_CUDA_BATCH_H
 
-#include "cuda_resources.h"
+#include "cuda_device.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/conv/backend.h"
 

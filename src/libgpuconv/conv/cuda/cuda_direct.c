@@ -33,8 +33,7 @@ static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_respo
                  cudaStream_t stream) {
     (void)r;
     (void)stream;
-    c->direct = (gck_direct_taps){
-        .taps = responses->taps, .host_taps = plan->ir->taps, .taps_count = plan->ir->frames};
+    c->direct = (gck_direct_taps){.taps = responses->taps, .host_taps = plan->ir->taps, .taps_count = plan->ir->frames};
 }
 
 static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {

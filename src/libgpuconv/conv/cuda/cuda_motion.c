@@ -7,8 +7,6 @@
  * When the next chunk has no room, the frames that delays reach back to move to the beginning.
  */
 #include "cuda_device.h"
-#include "cuda_pinned.h"
-#include "cuda_resources.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"

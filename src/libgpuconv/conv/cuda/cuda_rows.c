@@ -1,16 +1,49 @@
-/* Plans of rows on a device: the choice among the algorithms of rows, and what these share. */
-#include "cuda_algorithm.h"
+/* What the algorithms of rows share: sizes, the cut of rows into segments, and gates that take passes of their own. */
 #include "cuda_arrays.h"
-
-#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
 
+gck_rows gc_cuda_kernel_rows(const gpuconv_rows *a) {
+    return (gck_rows){.data = a->data,
+                      .frames = a->frames,
+                      .stride = a->stride,
+                      .step = (int)a->step,
+                      .starts = a->starts,
+                      .lengths = a->lengths,
+                      .sample = a->type == GPUCONV_SAMPLE_F32   ? GCK_F32
+                                : a->type == GPUCONV_SAMPLE_F16 ? GCK_F16
+                                                                : GCK_BF16};
+}
+
+cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream) {
+    const gck_rows a = gc_cuda_kernel_rows(from);
+    const gck_target b = {gc_cuda_kernel_rows(to), 0};
+    return to->frames ? gck_move(&a, NULL, &b, to->rows, to->frames, stream) : cudaSuccess;
+}
+
+gck_gates gc_cuda_gates(const gpuconv_arrays_job *job) {
+    const gck_rows pre = gc_cuda_kernel_rows_if(job->pre), post = gc_cuda_kernel_rows_if(job->post);
+    return job->operation == GPUCONV_ARRAYS_CONVOLVE ? (gck_gates){.source = pre,
+                                                                   .target = post,
+                                                                   .skip = gc_cuda_kernel_rows(&job->signal),
+                                                                   .factor = job->skip}
+                                                     : (gck_gates){.source = post,
+                                                                   .target = pre,
+                                                                   .skip = gc_cuda_kernel_rows(&job->output),
+                                                                   .skip_gate = post,
+                                                                   .factor = job->skip,
+                                                                   .skip_last = 1};
+}
+
+gck_sharing gc_cuda_sharing(const gc_job_shape *s) {
+    return (gck_sharing){.rows = (int)s->rows,
+                         .group = (int)s->group,
+                         .responses = (int)gc_min(s->responses, gc_divide_up(s->rows, s->group))};
+}
+
 /* Segments begin at multiples of ALIGNMENT frames, so that accesses to aligned rows are whole sectors. */
 enum { ALIGNMENT = 32 };
-
-/* ---- What the algorithms share ----------------------------------------------------------------------------------- */
 
 int gc_rows_size(const gc_cuda_rows *a, const gc_device *device, int64_t points) {
     if (!points)
@@ -92,12 +125,4 @@ int64_t gc_rows_cut(const gc_job_shape *s, gc_rows_plan *p) {
         p->shift = 0;
     }
     return parts;
-}
-
-/* ---- Plans ------------------------------------------------------------------------------------------------------- */
-
-void gc_rows_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *p, gc_rows_plan *plan) {
-    gc_choice choice = {0};
-    const gpuconv_status status = gc_algorithms_choose(gc_cuda_algorithms, p, device, costs, &choice, NULL, NULL);
-    *plan = status ? (gc_rows_plan){.algorithm = NULL} : choice.rows;
 }
