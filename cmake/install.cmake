@@ -59,7 +59,7 @@ install(DIRECTORY impulses/ DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/impulse
 # What `gpulab show` names, at the same paths below one folder as in a checkout (find_sources in src/gpulab/pages/text.c).
 install(DIRECTORY kernels/course kernels/device DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/kernels COMPONENT lab
         FILES_MATCHING PATTERN "*.c" PATTERN "*.cu" PATTERN "*.cuh" PATTERN "*.h" PATTERN "*.def")
-install(FILES kernels/engine/peak_rates.cu DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/kernels/engine COMPONENT lab)
+install(FILES kernels/measure/peak_rates.cu DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/kernels/measure COMPONENT lab)
 install(FILES src/gpulab/lab.h DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/src/gpulab COMPONENT lab)
 install(DIRECTORY tests/gpu/ DESTINATION ${CMAKE_INSTALL_DATADIR}/gpuconv/lab/tests/gpu COMPONENT lab FILES_MATCHING PATTERN "*-lab.json")
 

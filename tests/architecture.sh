@@ -51,7 +51,7 @@ allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/conv "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
 allow src/$L/conv/cpu $L/conv/plan.h $L/conv/backend.h $L/ir/object.h "$L/dsp/*" "$L/core/*"
 allow src/$L/conv/cuda $L/conv/plan.h $L/conv/backend.h $L/ir/object.h kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
-allow src/$L/measure "$L/conv/*" "$L/conv/cpu/*" "$L/conv/cuda/*" kernels/engine/kernels.h "$L/report/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/measure "$L/conv/*" "$L/conv/cpu/*" "$L/conv/cuda/*" kernels/engine/kernels.h kernels/measure/measure.h "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/file $L/measure/measure.h "$L/conv/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/space $L/conv/backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/conv/cpu/section.h "$L/conv/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
@@ -65,7 +65,7 @@ allow src/gpuconv/play "$L/*"
 allow src/gpuconv/measure gpuconv/play/take.h libtools/room/sine_sweep.h "$L/*"
 allow src/gpuconv/commands 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' gpulab/pages/pages.h gpulab/student/student.h "$L/core/*"
-allow src/gpulab/harness gpulab/lab.h "$L/core/*" kernels/engine/kernels.h kernels/course/modules.def
+allow src/gpulab/harness gpulab/lab.h "$L/core/*" kernels/measure/measure.h kernels/course/modules.def
 allow src/gpulab/pages gpulab/harness/run.h 'cli/*' 'toolchain/*' "$L/core/*"
 allow src/gpulab/student gpulab/harness/run.h gpulab/pages/pages.h 'cli/*' emulator/emulator.h emulator/compile.h 'toolchain/*' "$L/core/*"
 allow src/emulator 'toolchain/*' "$L/core/*"
@@ -86,6 +86,7 @@ for executor in bank rows stream; do # never one another's kernels
     allow kernels/engine/$executor $shared "$L/dsp/pcm.h" 'kernels/device/*'
 done
 allow kernels/device
+allow kernels/measure kernels/engine/kernels.h kernels/engine/launch.cuh 'kernels/device/*'
 
 for folder in $(sources src kernels python/src | sed 's|/[^/]*$||' | sort -u); do
     case "$checked " in

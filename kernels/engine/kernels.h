@@ -55,7 +55,7 @@ typedef struct gck_route {
 /* Up to this many outputs with one route each, the routes are kernel parameters. */
 enum { GCK_INLINE_ROUTES = 8 };
 
-typedef struct gck_matrix {
+typedef struct gck_routes {
     const float *in;
     float *out;
     int64_t in_stride, out_stride; /* floats */
@@ -67,7 +67,7 @@ typedef struct gck_matrix {
     const gck_route *route;                    /* sorted by output */
     const gck_route *host_route;               /* the same in host memory */
     const int *row;                            /* outputs + 1 entries: index of an output's first route */
-} gck_matrix;
+} gck_routes;
 
 /* Impulse responses: planes x taps_count floats. */
 typedef struct gck_responses {
@@ -117,7 +117,7 @@ typedef struct gck_direct_taps {
 /* Computes `frames` outputs. Reads host_taps before it returns. `in` and `out` are aligned to 16 bytes and their
  * strides are multiples of four. `in` is readable and finite from in[-n] on, n = taps_count - 1 rounded up to a
  * multiple of 32; `in` and `out` extend to the next multiple of four frames. */
-cudaError_t gck_direct(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream);
+cudaError_t gck_direct(const gck_routes *routes, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream);
 
 /* ---- Overlap-save (overlap_save.cu, overlap_save_chip.cu, overlap_save_3pass.cu) --------------------------------- */
 
@@ -136,7 +136,7 @@ typedef struct gck_overlap_save_sizes {
     int64_t spectrum; /* of one plane's spectrum */
     int shared_bytes; /* of shared memory per block */
     /* Scratch of one transform; 0: one kernel, no scratch. A convolution needs blocks times this for each input, and
-     * for each output unless matrix.in_place. */
+     * for each output unless routes.in_place. */
     int64_t scratch;
 } gck_overlap_save_sizes;
 
@@ -156,7 +156,7 @@ cudaError_t gck_overlap_save_spectra(const gck_overlap_save_form *form, const gc
                                      const gck_overlap_save_memory *memory, cudaStream_t stream);
 
 /* Computes `blocks` blocks of `hop` outputs; points - hop is a multiple of 4. */
-cudaError_t gck_overlap_save(const gck_matrix *matrix, const gck_overlap_save_form *form, int64_t hop, int64_t blocks,
+cudaError_t gck_overlap_save(const gck_routes *routes, const gck_overlap_save_form *form, int64_t hop, int64_t blocks,
                              const gck_overlap_save_memory *memory, cudaStream_t stream);
 
 /* ---- Partitioned convolution (partitioned.cu) ------------------------------------------------------------------ */
@@ -193,39 +193,7 @@ cudaError_t gck_partitioned_spectra(const gck_partitioning *partitioning, const 
                                     cudaStream_t stream);
 
 /* Convolves one chunk. The history has partitions x points / 2 frames. */
-cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *partitioning, cudaStream_t stream);
-
-/* ---- Kernels around cuFFT for the comparison (reference.cu) ------------------------------------------------------ */
-
-/* Overlap-save by cuFFT: outputs x pairs complex transforms of `points` points, each of two blocks of the signal. Every
- * output has one route, at matrix->route. */
-typedef struct gck_reference_blocks {
-    int64_t points, hop, pairs; /* points even; pairs <= 65535 */
-    float2 *spectra;            /* outputs x pairs x points */
-} gck_reference_blocks;
-
-/* Loads the two blocks of each transform. */
-cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
-
-cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *blocks, const float2 *spectra,
-                                   cudaStream_t stream);
-
-/* Copies the kept samples to the output. */
-cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *blocks, cudaStream_t stream);
-
-/* ---- Peak rates of the device (peak_rates.cu) -------------------------------------------------------------------- */
-
-/* Computes `rounds` x 64 fused multiply-adds in each of blocks x 256 threads; each thread writes one float. */
-cudaError_t gck_peak_fma(float *out, int blocks, int rounds, cudaStream_t stream);
-
-/* Copies n floats (a multiple of 4, aligned to 16 bytes). */
-cudaError_t gck_peak_copy(const float *from, float *to, int64_t n, cudaStream_t stream);
-
-/* The same copy, launched early (launch.cuh), as the convolutions are (copy_early.cu). */
-cudaError_t gck_peak_copy_early(const float *from, float *to, int64_t n, cudaStream_t stream);
-
-/* Launches an empty kernel. */
-cudaError_t gck_peak_empty(cudaStream_t stream);
+cudaError_t gck_partitioned(const gck_routes *routes, const gck_partitioning *partitioning, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
 
 #include "kernels/device/right_angle.cuh"
 #include "launch.cuh"
-#include "matrix.cuh"
+#include "routes.cuh"
 #include "twiddles.h"
 
 /* Loads as load_right_angle does, but not through the read-only cache: a kernel that is launched early (launch.cuh) is
@@ -87,15 +87,15 @@ struct overlap_save_row {
     gck_overlap_save_sizes (*sizes)();
     void (*write_twiddles)(float2 *twiddles);
     cudaError_t (*spectra)(const gck_responses &responses, const gck_overlap_save_memory &memory, cudaStream_t stream);
-    cudaError_t (*convolve)(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+    cudaError_t (*convolve)(const gck_routes *routes, int64_t hop, int64_t blocks,
                             const gck_overlap_save_memory &memory, cudaStream_t stream);
 };
 
 /* Returns whether so many outputs in a row have the same input that gck_overlap_save_fan is faster. */
-bool gck_overlap_save_fans(const gck_matrix *matrix);
+bool gck_overlap_save_fans(const gck_routes *routes);
 
 /* The convolution of 2048 points for one route per output (overlap_save_fan.cu); same tables and spectra. */
-cudaError_t gck_overlap_save_fan(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+cudaError_t gck_overlap_save_fan(const gck_routes *routes, int64_t hop, int64_t blocks,
                                  const gck_overlap_save_memory &memory, cudaStream_t stream);
 
 /* Return the functions of this size in one kernel with the shared memory of a whole block, and in three kernels; NULL

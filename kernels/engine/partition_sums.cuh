@@ -65,7 +65,7 @@ __device__ __forceinline__ void add_partitions(V *acc, V *w, const V *h, const V
  * register (s - p) mod STEP of the window, a compile-time constant because p is unrolled by STEP. */
 template <typename V, int STEP>
 __global__ void __launch_bounds__(SUMS_BLOCK, 4)
-    sum_partitions(gck_matrix a, int64_t pitch, int transforms, int partitions, const V *__restrict__ spectra,
+    sum_partitions(gck_routes a, int64_t pitch, int transforms, int partitions, const V *__restrict__ spectra,
                    const V *delay, V *sums) {
     const int groups = (transforms + STEP - 1) / STEP, s0 = blockIdx.x % groups * STEP;
     const int64_t bin = (int64_t)(blockIdx.x / groups) * SUMS_BLOCK + threadIdx.x;
@@ -99,11 +99,11 @@ __global__ void __launch_bounds__(SUMS_BLOCK, 4)
 
 /* Queues the sums of a chunk, whose spectra have `spectrum` complex numbers. */
 template <typename V, int STEP>
-cudaError_t launch_sums(const gck_matrix &matrix, const gck_partitioning &p, int64_t spectrum, cudaStream_t stream) {
+cudaError_t launch_sums(const gck_routes &routes, const gck_partitioning &p, int64_t spectrum, cudaStream_t stream) {
     const int64_t pitch = spectrum * (int64_t)sizeof(float2) / (int64_t)sizeof(V);
     const int64_t blocks = (p.transforms + STEP - 1) / STEP * (pitch / SUMS_BLOCK);
-    return launch_dependent(sum_partitions<V, STEP>, dim3((unsigned)blocks, (unsigned)matrix.outputs), SUMS_BLOCK, 0,
-                            stream, matrix, pitch, p.transforms, p.partitions, (const V *)p.spectra, (const V *)p.delay,
+    return launch_dependent(sum_partitions<V, STEP>, dim3((unsigned)blocks, (unsigned)routes.outputs), SUMS_BLOCK, 0,
+                            stream, routes, pitch, p.transforms, p.partitions, (const V *)p.spectra, (const V *)p.delay,
                             (V *)p.sums);
 }
 

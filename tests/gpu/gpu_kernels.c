@@ -360,7 +360,7 @@ void test_more_planes_than_a_grid_has_rows(void **state) {
     require(cudaMemsetAsync(in, 0, 4 * POINTS, stream), "history");
     require(cudaMemcpyAsync(in + POINTS - HOP, x, 4 * FRAMES, cudaMemcpyHostToDevice, stream), "samples");
     const gck_route route = {0, PLANES - 1};
-    const gck_matrix matrix = {.in = in + POINTS - HOP,
+    const gck_routes matrix = {.in = in + POINTS - HOP,
                                .out = out,
                                .in_stride = FRAMES,
                                .out_stride = FRAMES,

@@ -153,7 +153,7 @@ void test_every_transform_of_a_matrix_agrees_with_the_oracle(void **state) {
                 if (gck_dense_query(points).shared_bytes <= plan->device.shared_memory) {
                     gc_problem problem;
                     CHECK(gc_problem_init(&problem, m.ir, frames, 0), "no memory");
-                    CHECK(gc_cuda_matrix.row.fits(&problem, &plan->device, points, !whole, &plan->choice),
+                    CHECK(gc_cuda_dense.row.fits(&problem, &plan->device, points, !whole, &plan->choice),
                           "%s: no schedule", what);
                     gc_problem_free(&problem);
                     plan->choice.chunk = blocks * plan->choice.schedule.hop;

@@ -78,10 +78,10 @@ cudaError_t gck_dense_transform_responses(const gck_dense *dense, const gck_dens
                                           const gck_dense_route *routes, int64_t count, const gck_responses *responses,
                                           cudaStream_t stream);
 
-/* Computes `blocks` <= dense->blocks blocks of `hop` outputs. matrix: in, out and the strides are read. Before in[0],
+/* Computes `blocks` <= dense->blocks blocks of `hop` outputs. routes: in, out and the strides are read. Before in[0],
  * points - hop + (partitions - 1) hop frames are readable. `parts` is host memory. Outputs without a part are not
  * written. */
-cudaError_t gck_dense_convolve(const gck_matrix *matrix, const gck_dense *dense, const gck_dense_part *parts,
+cudaError_t gck_dense_convolve(const gck_routes *routes, const gck_dense *dense, const gck_dense_part *parts,
                                int parts_count, int blocks, cudaStream_t stream);
 
 #ifdef __cplusplus

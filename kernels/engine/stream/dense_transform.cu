@@ -263,7 +263,7 @@ template <int Size> struct launchers {
         return err ? err : launch_dependent(kernel, dim3(blocks), f::T, ahead_bytes, stream, arguments...);
     }
 
-    static cudaError_t forward(const gck_dense &a, const gck_matrix &m, cudaStream_t stream) {
+    static cudaError_t forward(const gck_dense &a, const gck_routes &m, cudaStream_t stream) {
         static once_per_device once;
         const int columns = a.blocks + a.partitions - 1;
         bool ahead;
@@ -284,7 +284,7 @@ template <int Size> struct launchers {
                                       m.in_stride);
     }
 
-    static cudaError_t inverse(const gck_dense &a, const gck_matrix &m, cudaStream_t stream) {
+    static cudaError_t inverse(const gck_dense &a, const gck_routes &m, cudaStream_t stream) {
         bool ahead;
         cudaError_t err = goes_ahead(&ahead);
         if (err)
@@ -319,8 +319,8 @@ const struct size_row {
     int64_t points, twiddles;
     int shared_bytes;
     void (*write_twiddles)(float2 *to);
-    cudaError_t (*forward)(const gck_dense &a, const gck_matrix &m, cudaStream_t stream);
-    cudaError_t (*inverse)(const gck_dense &a, const gck_matrix &m, cudaStream_t stream);
+    cudaError_t (*forward)(const gck_dense &a, const gck_routes &m, cudaStream_t stream);
+    cudaError_t (*inverse)(const gck_dense &a, const gck_routes &m, cudaStream_t stream);
     cudaError_t (*responses)(const gck_dense &a, const gck_dense_part *parts, const gck_dense_route *routes,
                              int64_t count, const gck_responses &r, cudaStream_t stream);
 } rows[] = {
@@ -354,7 +354,7 @@ cudaError_t gck_dense_transform_responses(const gck_dense *dense, const gck_dens
     return r ? r->responses(*dense, parts, routes, count, *responses, stream) : cudaErrorInvalidValue;
 }
 
-cudaError_t gck_dense_convolve(const gck_matrix *matrix, const gck_dense *dense, const gck_dense_part *parts,
+cudaError_t gck_dense_convolve(const gck_routes *routes, const gck_dense *dense, const gck_dense_part *parts,
                                int parts_count, int blocks, cudaStream_t stream) {
     const size_row *r = find_points(rows, dense->points);
     gck_dense a = *dense;
@@ -363,8 +363,8 @@ cudaError_t gck_dense_convolve(const gck_matrix *matrix, const gck_dense *dense,
     if (!err && a.tensor_cores)
         err = cudaMemsetAsync(a.peaks, 0, (a.blocks + a.partitions - 1) * sizeof *a.peaks, stream);
     if (!err)
-        err = r->forward(a, *matrix, stream);
+        err = r->forward(a, *routes, stream);
     for (int i = 0; i < parts_count && !err; i++)
         err = gck_dense_product(a, parts[i], stream);
-    return err ? err : r->inverse(a, *matrix, stream);
+    return err ? err : r->inverse(a, *routes, stream);
 }

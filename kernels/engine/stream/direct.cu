@@ -27,7 +27,7 @@
  * (docs/experiments/direct.md).
  */
 #include "kernels/engine/launch.cuh"
-#include "kernels/engine/matrix.cuh"
+#include "kernels/engine/routes.cuh"
 
 #include <cuda_pipeline.h>
 
@@ -187,7 +187,7 @@ template <int TAPS> struct form {
  * AT_RUN_TIME. */
 template <int TAPS>
 __global__ void __launch_bounds__(form<TAPS>::block, form<TAPS>::resident)
-    direct_one(gck_matrix a, int output, const __grid_constant__ constant_taps<form<TAPS>::taps_size> taps,
+    direct_one(gck_routes a, int output, const __grid_constant__ constant_taps<form<TAPS>::taps_size> taps,
                int run_time_padded, int64_t frames) {
     typedef form<TAPS> f;
     const int COUNT = f::few ? f::shared : 0;
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(form<TAPS>::block, form<TAPS>::resident)
 }
 
 template <int TAPS>
-cudaError_t launch_one(const gck_matrix *matrix, output_range outputs, const float *h, int count, int64_t frames,
+cudaError_t launch_one(const gck_routes *routes, output_range outputs, const float *h, int count, int64_t frames,
                        cudaStream_t stream) {
     typedef form<TAPS> f;
     const int padded = f::few ? TAPS : padded_taps<f::outputs>(count);
@@ -233,14 +233,14 @@ cudaError_t launch_one(const gck_matrix *matrix, output_range outputs, const flo
     if (err)
         return err;
     direct_one<TAPS>
-        <<<dim3(blocks, (unsigned)outputs.count), f::block, 0, stream>>>(*matrix, outputs.first, taps, padded, frames);
+        <<<dim3(blocks, (unsigned)outputs.count), f::block, 0, stream>>>(*routes, outputs.first, taps, padded, frames);
     return cudaGetLastError();
 }
 
 /* The kernels by their greatest number of taps. That of a single tap reads no sample in front of the first output. */
 const struct row {
     int taps_max;
-    cudaError_t (*launch)(const gck_matrix *matrix, output_range outputs, const float *h, int count, int64_t frames,
+    cudaError_t (*launch)(const gck_routes *routes, output_range outputs, const float *h, int count, int64_t frames,
                           cudaStream_t stream);
 } rows[] = {{1, launch_one<0>},
             {17, launch_one<16>},
@@ -250,14 +250,14 @@ const struct row {
             {SEGMENT, launch_one<AT_RUN_TIME>}};
 
 /* Convolves a range of outputs that share the plane of the first one. */
-cudaError_t launch_range(const gck_matrix *matrix, output_range outputs, const gck_direct_taps *taps, int64_t frames,
+cudaError_t launch_range(const gck_routes *routes, output_range outputs, const gck_direct_taps *taps, int64_t frames,
                          cudaStream_t stream) {
     const int count = (int)taps->taps_count;
-    const float *h = taps->host_taps + (int64_t)matrix->host_route[outputs.first].plane * count;
+    const float *h = taps->host_taps + (int64_t)routes->host_route[outputs.first].plane * count;
     const row *r = rows;
     while (count > r->taps_max)
         r++;
-    return r->launch(matrix, outputs, h, count, frames, stream);
+    return r->launch(routes, outputs, h, count, frames, stream);
 }
 
 /* ---- Responses in shared memory ---------------------------------------------------------------------------------- */
@@ -281,7 +281,7 @@ __device__ __forceinline__ void sum_segment(float *acc, float *tile, const float
 /* One response per output; block.y: output. */
 template <int OUTPUTS>
 __global__ void __launch_bounds__(BLOCK, OUTPUTS == 28 ? 6 : RESIDENT_MANY)
-    direct_many(gck_matrix a, const float *__restrict__ taps, int count, int64_t frames) {
+    direct_many(gck_routes a, const float *__restrict__ taps, int count, int64_t frames) {
     __shared__ __align__(16) float tile[OUTPUTS * BLOCK + SEGMENT];
     const int64_t n0 = (int64_t)blockIdx.x * OUTPUTS * BLOCK;
     const gck_route route = single_route(a, blockIdx.y);
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(BLOCK, OUTPUTS == 28 ? 6 : RESIDENT_MANY)
 
 /* block.y: output. */
 __global__ void __launch_bounds__(BLOCK, 4)
-    direct_segmented(gck_matrix a, const float *__restrict__ taps, int64_t count, int64_t frames) {
+    direct_segmented(gck_routes a, const float *__restrict__ taps, int64_t count, int64_t frames) {
     const int OUTPUTS = 28, TILE = OUTPUTS * BLOCK;
     __shared__ __align__(16) float tile[TILE + SEGMENT];
     __shared__ double total[TILE]; /* [r][thread]: free of bank conflicts */
@@ -321,36 +321,36 @@ __global__ void __launch_bounds__(BLOCK, 4)
 
 /* Convolves all outputs, each with the response of its route, in one launch. */
 template <int OUTPUTS>
-cudaError_t launch_many(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream) {
+cudaError_t launch_many(const gck_routes *routes, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream) {
     unsigned tiles = (unsigned)((frames + OUTPUTS * BLOCK - 1) / (OUTPUTS * BLOCK));
-    direct_many<OUTPUTS><<<dim3(tiles, (unsigned)matrix->outputs), BLOCK, 0, stream>>>(*matrix, taps->taps,
+    direct_many<OUTPUTS><<<dim3(tiles, (unsigned)routes->outputs), BLOCK, 0, stream>>>(*routes, taps->taps,
                                                                                        (int)taps->taps_count, frames);
     return cudaGetLastError();
 }
 
 /* Convolves outputs with one route each and at most SEGMENT taps. */
-cudaError_t launch_single_routes(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames,
+cudaError_t launch_single_routes(const gck_routes *routes, const gck_direct_taps *taps, int64_t frames,
                                  cudaStream_t stream) {
     enum { LAUNCHES_MAX = 4, FEW_TAPS = 48 };
     bool shared = true; /* one response for all outputs */
-    for (int o = 1; o < matrix->outputs; o++)
-        shared = shared && matrix->host_route[o].plane == matrix->host_route[0].plane;
-    int together = shared ? matrix->outputs : 1;
-    if (matrix->outputs / together > LAUNCHES_MAX) /* few taps are limited by memory: fewer outputs, more blocks */
-        return taps->taps_count > FEW_TAPS ? launch_many<28>(matrix, taps, frames, stream)
-                                           : launch_many<12>(matrix, taps, frames, stream);
+    for (int o = 1; o < routes->outputs; o++)
+        shared = shared && routes->host_route[o].plane == routes->host_route[0].plane;
+    int together = shared ? routes->outputs : 1;
+    if (routes->outputs / together > LAUNCHES_MAX) /* few taps are limited by memory: fewer outputs, more blocks */
+        return taps->taps_count > FEW_TAPS ? launch_many<28>(routes, taps, frames, stream)
+                                           : launch_many<12>(routes, taps, frames, stream);
     cudaError_t err = cudaSuccess;
-    for (int o = 0; o < matrix->outputs && !err; o += together)
-        err = launch_range(matrix, output_range{o, together}, taps, frames, stream);
+    for (int o = 0; o < routes->outputs && !err; o += together)
+        err = launch_range(routes, output_range{o, together}, taps, frames, stream);
     return err;
 }
 
 } // namespace
 
-cudaError_t gck_direct(const gck_matrix *matrix, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream) {
-    if (matrix->single && taps->taps_count <= SEGMENT)
-        return launch_single_routes(matrix, taps, frames, stream);
-    dim3 grid((unsigned)((frames + 28 * BLOCK - 1) / (28 * BLOCK)), matrix->outputs);
-    direct_segmented<<<grid, BLOCK, 0, stream>>>(*matrix, taps->taps, taps->taps_count, frames);
+cudaError_t gck_direct(const gck_routes *routes, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream) {
+    if (routes->single && taps->taps_count <= SEGMENT)
+        return launch_single_routes(routes, taps, frames, stream);
+    dim3 grid((unsigned)((frames + 28 * BLOCK - 1) / (28 * BLOCK)), routes->outputs);
+    direct_segmented<<<grid, BLOCK, 0, stream>>>(*routes, taps->taps, taps->taps_count, frames);
     return cudaGetLastError();
 }

@@ -116,7 +116,7 @@ enum { INLINE_ROUTES, ROUTES_IN_MEMORY };
 template <int N, int Routes>
 __global__ void __launch_bounds__(config<N>::transform::T,
                                   Routes == INLINE_ROUTES ? config<N>::resident : config<N>::resident * 3 / 4)
-    overlap_save(gck_matrix a, int hop, int ahead, const float2 *__restrict__ twiddles,
+    overlap_save(gck_routes a, int hop, int ahead, const float2 *__restrict__ twiddles,
                  const float2 *__restrict__ spectra) {
     typedef typename config<N>::transform f;
     extern __shared__ __align__(16) float2 shared[];
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(config<N>::transform::T,
 /* Outputs with several routes; block.x: block of the signal, block.y: output. */
 template <int N>
 __global__ void __launch_bounds__(config<N>::transform::T, config<N>::resident_sums)
-    overlap_save_sums(gck_matrix a, int hop, const float2 *__restrict__ twiddles, const float2 *__restrict__ spectra) {
+    overlap_save_sums(gck_routes a, int hop, const float2 *__restrict__ twiddles, const float2 *__restrict__ spectra) {
     typedef typename config<N>::transform f;
     extern __shared__ __align__(16) float2 shared[];
     int t = threadIdx.x, overlap = 2 * N - hop;
@@ -208,7 +208,7 @@ template <int N> struct launchers {
     }
 
     template <int Routes>
-    static cudaError_t launch(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+    static cudaError_t launch(const gck_routes *routes, int64_t hop, int64_t blocks,
                               const gck_overlap_save_memory &memory, cudaStream_t stream) {
         int multiprocessors = 0;
         static once_per_device once;
@@ -221,19 +221,19 @@ template <int N> struct launchers {
         if (err)
             return err;
         const int ahead = config<N>::resident * multiprocessors * 9 / 10; /* measured */
-        return launch_dependent(overlap_save<N, Routes>, dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream,
-                                *matrix, (int)hop, ahead, memory.twiddles, memory.spectra);
+        return launch_dependent(overlap_save<N, Routes>, dim3((unsigned)blocks, routes->outputs), f::T, bytes, stream,
+                                *routes, (int)hop, ahead, memory.twiddles, memory.spectra);
     }
 
-    static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+    static cudaError_t convolve(const gck_routes *routes, int64_t hop, int64_t blocks,
                                 const gck_overlap_save_memory &memory, cudaStream_t stream) {
-        if (N == 1024 && gck_overlap_save_fans(matrix))
-            return gck_overlap_save_fan(matrix, hop, blocks, memory, stream);
-        if (matrix->single)
-            return matrix->outputs <= GCK_INLINE_ROUTES ? launch<INLINE_ROUTES>(matrix, hop, blocks, memory, stream)
-                                                        : launch<ROUTES_IN_MEMORY>(matrix, hop, blocks, memory, stream);
-        overlap_save_sums<N><<<dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream>>>(
-            *matrix, (int)hop, memory.twiddles, memory.spectra);
+        if (N == 1024 && gck_overlap_save_fans(routes))
+            return gck_overlap_save_fan(routes, hop, blocks, memory, stream);
+        if (routes->single)
+            return routes->outputs <= GCK_INLINE_ROUTES ? launch<INLINE_ROUTES>(routes, hop, blocks, memory, stream)
+                                                        : launch<ROUTES_IN_MEMORY>(routes, hop, blocks, memory, stream);
+        overlap_save_sums<N><<<dim3((unsigned)blocks, routes->outputs), f::T, bytes, stream>>>(
+            *routes, (int)hop, memory.twiddles, memory.spectra);
         return cudaGetLastError();
     }
 
@@ -281,8 +281,8 @@ cudaError_t gck_overlap_save_spectra(const gck_overlap_save_form *form, const gc
     return r ? r->spectra(*responses, *memory, stream) : cudaErrorInvalidValue;
 }
 
-cudaError_t gck_overlap_save(const gck_matrix *matrix, const gck_overlap_save_form *form, int64_t hop, int64_t blocks,
+cudaError_t gck_overlap_save(const gck_routes *routes, const gck_overlap_save_form *form, int64_t hop, int64_t blocks,
                              const gck_overlap_save_memory *memory, cudaStream_t stream) {
     const overlap_save_row *r = find_row(*form);
-    return r ? r->convolve(matrix, hop, blocks, *memory, stream) : cudaErrorInvalidValue;
+    return r ? r->convolve(routes, hop, blocks, *memory, stream) : cudaErrorInvalidValue;
 }

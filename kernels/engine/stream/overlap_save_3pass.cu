@@ -47,12 +47,12 @@ template <int Size> struct launchers {
         return err ? err : gck_3pass_spectra(Size, responses.planes, memory.twiddles, memory.spectra, stream);
     }
 
-    static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+    static cudaError_t convolve(const gck_routes *routes, int64_t hop, int64_t blocks,
                                 const gck_overlap_save_memory &memory, cudaStream_t stream) {
         const int64_t points = sizes().spectrum, overlap = 2 * points - hop, frames = blocks * hop;
         gck_3pass_blocks from = {};
-        from.rows = {(void *)(matrix->in - overlap), overlap + frames, matrix->in_stride, 1, NULL, NULL, GCK_F32};
-        from.count = matrix->inputs;
+        from.rows = {(void *)(routes->in - overlap), overlap + frames, routes->in_stride, 1, NULL, NULL, GCK_F32};
+        from.count = routes->inputs;
         from.blocks = (int)blocks;
         from.step = hop;
         from.window = (int)(2 * points);
@@ -61,18 +61,18 @@ template <int Size> struct launchers {
         gck_3pass_sums sums = {};
         sums.batch = sums.parts = 1;
         sums.blocks = (int)blocks;
-        sums.inputs = matrix->inputs;
-        sums.outputs = matrix->outputs;
-        sums.single = matrix->single;
-        sums.route = matrix->route;
-        sums.row = matrix->single ? NULL : matrix->row;
+        sums.inputs = routes->inputs;
+        sums.outputs = routes->outputs;
+        sums.single = routes->single;
+        sums.route = routes->route;
+        sums.row = routes->single ? NULL : routes->row;
         sums.twiddles = memory.twiddles;
         sums.spectra = memory.spectra;
         sums.sources = memory.scratch;
-        sums.results = memory.scratch + (matrix->in_place ? 0 : matrix->inputs * blocks * points);
+        sums.results = memory.scratch + (routes->in_place ? 0 : routes->inputs * blocks * points);
         gck_3pass_blocks to = {};
-        to.rows = {matrix->out, frames, matrix->out_stride, 1, NULL, NULL, GCK_F32};
-        to.count = matrix->outputs;
+        to.rows = {routes->out, frames, routes->out_stride, 1, NULL, NULL, GCK_F32};
+        to.count = routes->outputs;
         to.blocks = (int)blocks;
         to.step = hop;
         to.lo = (int)overlap;

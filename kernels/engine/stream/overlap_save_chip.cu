@@ -26,7 +26,7 @@ template <int LEVELS> struct config {
 /* block.x: block of the signal; block.y: output. ahead: how many blocks ahead to prefetch. */
 template <int LEVELS>
 __global__ void __launch_bounds__(config<LEVELS>::transform::T, config<LEVELS>::resident)
-    overlap_save_chip(const __grid_constant__ gck_matrix a, int hop, int ahead, const float2 *__restrict__ twiddles,
+    overlap_save_chip(const __grid_constant__ gck_routes a, int hop, int ahead, const float2 *__restrict__ twiddles,
                       const float2 *__restrict__ spectra) {
     typedef typename config<LEVELS>::transform f;
     extern __shared__ __align__(16) float2 shared[];
@@ -73,9 +73,9 @@ template <int LEVELS> struct launchers {
         return gck_chip_spectra(size, &rows, responses.planes, taps, memory.twiddles, memory.spectra, stream);
     }
 
-    static cudaError_t convolve(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+    static cudaError_t convolve(const gck_routes *routes, int64_t hop, int64_t blocks,
                                 const gck_overlap_save_memory &memory, cudaStream_t stream) {
-        if (!matrix->single)
+        if (!routes->single)
             return cudaErrorInvalidValue;
         int multiprocessors = 0;
         static once_per_device once;
@@ -88,8 +88,8 @@ template <int LEVELS> struct launchers {
         if (err)
             return err;
         const int ahead = config<LEVELS>::resident * multiprocessors * 9 / 10;
-        return launch_dependent(overlap_save_chip<LEVELS>, dim3((unsigned)blocks, matrix->outputs), f::T, bytes, stream,
-                                *matrix, (int)hop, ahead, memory.twiddles, memory.spectra);
+        return launch_dependent(overlap_save_chip<LEVELS>, dim3((unsigned)blocks, routes->outputs), f::T, bytes, stream,
+                                *routes, (int)hop, ahead, memory.twiddles, memory.spectra);
     }
 
     static constexpr overlap_save_row row() {

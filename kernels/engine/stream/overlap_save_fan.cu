@@ -29,7 +29,7 @@ __device__ __forceinline__ void prefetch_l1(const float2 *spectrum, int t) {
 
 /* Outputs from .. to - 1, which have the same input. */
 __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
-    fan_out(const __grid_constant__ gck_matrix a, int from, int to, int hop, int64_t blocks,
+    fan_out(const __grid_constant__ gck_routes a, int from, int to, int hop, int64_t blocks,
             const float2 *__restrict__ twiddles, const float2 *__restrict__ spectra) {
     extern __shared__ __align__(16) float2 shared[];
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32, overlap = 2 * f::N - hop;
@@ -61,29 +61,29 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 
 } // namespace
 
-bool gck_overlap_save_fans(const gck_matrix *matrix) {
+bool gck_overlap_save_fans(const gck_routes *routes) {
     int inputs = 1;
-    for (int o = 1; matrix->single && o < matrix->outputs; o++)
-        inputs += matrix->host_route[o].input != matrix->host_route[o - 1].input;
-    return matrix->single && matrix->outputs >= 8 * inputs;
+    for (int o = 1; routes->single && o < routes->outputs; o++)
+        inputs += routes->host_route[o].input != routes->host_route[o - 1].input;
+    return routes->single && routes->outputs >= 8 * inputs;
 }
 
 /* Returns the output behind those from `output` on that have its input. */
-static int end_of_input(const gck_matrix *matrix, int output) {
-    const int input = matrix->host_route[output].input;
-    while (output < matrix->outputs && matrix->host_route[output].input == input)
+static int end_of_input(const gck_routes *routes, int output) {
+    const int input = routes->host_route[output].input;
+    while (output < routes->outputs && routes->host_route[output].input == input)
         output++;
     return output;
 }
 
-cudaError_t gck_overlap_save_fan(const gck_matrix *matrix, int64_t hop, int64_t blocks,
+cudaError_t gck_overlap_save_fan(const gck_routes *routes, int64_t hop, int64_t blocks,
                                  const gck_overlap_save_memory &memory, cudaStream_t stream) {
     const int bytes = WARPS * f::shared * (int)sizeof(float2);
     cudaError_t err = cudaSuccess;
-    for (int from = 0, to; from < matrix->outputs && !err; from = to) {
-        to = end_of_input(matrix, from);
+    for (int from = 0, to; from < routes->outputs && !err; from = to) {
+        to = end_of_input(routes, from);
         const dim3 grid((unsigned)((blocks + WARPS - 1) / WARPS), (to - from + OUTPUTS - 1) / OUTPUTS);
-        err = launch_dependent(fan_out, grid, 32 * WARPS, bytes, stream, *matrix, from, to, (int)hop, blocks,
+        err = launch_dependent(fan_out, grid, 32 * WARPS, bytes, stream, *routes, from, to, (int)hop, blocks,
                                memory.twiddles, memory.spectra);
     }
     return err;

@@ -29,7 +29,7 @@ namespace {
 /* Spectra of the input, one pair of blocks per group of threads; block.y: input. */
 template <int N>
 __global__ void __launch_bounds__(layout<N>::block)
-    forward(gck_matrix a, int transforms, int partitions, const float2 *__restrict__ table, float2 *delay) {
+    forward(gck_routes a, int transforms, int partitions, const float2 *__restrict__ table, float2 *delay) {
     extern __shared__ float2 shared[];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
     const int64_t count = partitions - 1 + transforms, i = (int64_t)blockIdx.x * layout<N>::groups + group;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(layout<N>::block)
 /* Outputs of one pair of blocks per group of threads, the second halves of the transforms; block.y: output. */
 template <int N>
 __global__ void __launch_bounds__(layout<N>::block)
-    inverse(gck_matrix a, int64_t transforms, const float2 *__restrict__ table, const float2 *__restrict__ sums) {
+    inverse(gck_routes a, int64_t transforms, const float2 *__restrict__ table, const float2 *__restrict__ sums) {
     extern __shared__ float2 shared[];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
     const int64_t i = (int64_t)blockIdx.x * layout<N>::groups + group, s = i < transforms ? i : transforms - 1;
@@ -65,19 +65,19 @@ __global__ void __launch_bounds__(layout<N>::block)
     }
 }
 
-template <int N> cudaError_t run_convolve(const gck_matrix &matrix, const gck_partitioning &p, cudaStream_t stream) {
+template <int N> cudaError_t run_convolve(const gck_routes &routes, const gck_partitioning &p, cudaStream_t stream) {
     typedef layout<N> l;
     cudaError_t err = allow_shared(forward<N>, l::bytes);
     if (!err)
         err = allow_shared(inverse<N>, l::bytes);
     if (err)
         return err;
-    forward<N><<<dim3(l::blocks(p.partitions - 1 + p.transforms), matrix.inputs), l::block, l::bytes, stream>>>(
-        matrix, p.transforms, p.partitions, p.twiddles, p.delay);
-    err = launch_sums<float2, 16>(matrix, p, N, stream);
+    forward<N><<<dim3(l::blocks(p.partitions - 1 + p.transforms), routes.inputs), l::block, l::bytes, stream>>>(
+        routes, p.transforms, p.partitions, p.twiddles, p.delay);
+    err = launch_sums<float2, 16>(routes, p, N, stream);
     if (err)
         return err;
-    inverse<N><<<dim3(l::blocks(p.transforms), matrix.outputs), l::block, l::bytes, stream>>>(matrix, p.transforms,
+    inverse<N><<<dim3(l::blocks(p.transforms), routes.outputs), l::block, l::bytes, stream>>>(routes, p.transforms,
                                                                                               p.twiddles, p.sums);
     return cudaGetLastError();
 }
@@ -92,7 +92,7 @@ const struct row {
     int64_t points;
     int shared_bytes;
     cudaError_t (*spectra)(const gck_partitioning &partitioning, const gck_responses &responses, cudaStream_t stream);
-    cudaError_t (*convolve)(const gck_matrix &matrix, const gck_partitioning &partitioning, cudaStream_t stream);
+    cudaError_t (*convolve)(const gck_routes &routes, const gck_partitioning &partitioning, cudaStream_t stream);
 } rows[] = {
     {512, layout<512>::bytes, run_spectra<512>, run_convolve<512>},
     {1024, layout<1024>::bytes, run_spectra<1024>, run_convolve<1024>},
@@ -151,15 +151,15 @@ cudaError_t run_long_spectra(const gck_partitioning &p, const gck_responses &res
     return err ? err : transform(size, from, p.twiddles, p.spectra, stream);
 }
 
-cudaError_t run_long(const gck_matrix &matrix, const gck_partitioning &p, cudaStream_t stream) {
+cudaError_t run_long(const gck_routes &routes, const gck_partitioning &p, cudaStream_t stream) {
     const int64_t hop = p.points / 2;
-    const int size = size_of(hop), history = p.partitions, outputs = matrix.outputs;
+    const int size = size_of(hop), history = p.partitions, outputs = routes.outputs;
     if (size < 0)
         return cudaErrorInvalidValue;
     gck_3pass_blocks from = {};
     from.rows = {
-        (void *)(matrix.in - history * hop), (history + p.transforms) * hop, matrix.in_stride, 1, NULL, NULL, GCK_F32};
-    from.count = matrix.inputs;
+        (void *)(routes.in - history * hop), (history + p.transforms) * hop, routes.in_stride, 1, NULL, NULL, GCK_F32};
+    from.count = routes.inputs;
     from.blocks = history - 1 + p.transforms;
     from.step = hop;
     from.window = (int)p.points;
@@ -167,9 +167,9 @@ cudaError_t run_long(const gck_matrix &matrix, const gck_partitioning &p, cudaSt
     cudaError_t err = transform(size, from, p.twiddles, p.delay, stream);
     if (err)
         return err;
-    err = launch_sums<float4, 8>(matrix, p, hop, stream);
+    err = launch_sums<float4, 8>(routes, p, hop, stream);
     gck_3pass_blocks to = {};
-    to.rows = {matrix.out, p.transforms * hop, matrix.out_stride, 1, NULL, NULL, GCK_F32};
+    to.rows = {routes.out, p.transforms * hop, routes.out_stride, 1, NULL, NULL, GCK_F32};
     to.count = outputs;
     to.blocks = p.transforms;
     to.step = hop;
@@ -199,7 +199,7 @@ cudaError_t gck_partitioned_spectra(const gck_partitioning *partitioning, const 
     return (r ? r->spectra : run_long_spectra)(*partitioning, *responses, stream);
 }
 
-cudaError_t gck_partitioned(const gck_matrix *matrix, const gck_partitioning *partitioning, cudaStream_t stream) {
+cudaError_t gck_partitioned(const gck_routes *routes, const gck_partitioning *partitioning, cudaStream_t stream) {
     const row *r = find_points(rows, partitioning->points);
-    return (r ? r->convolve : run_long)(*matrix, *partitioning, stream);
+    return (r ? r->convolve : run_long)(*routes, *partitioning, stream);
 }

@@ -294,7 +294,7 @@ json_t *gc_lab_session_json(const gc_lab_session *session) {
 
 #ifdef GPUCONV_WITH_CUDA
 
-#include "kernels/engine/kernels.h"
+#include "kernels/measure/measure.h"
 
 LAB_LAUNCHER(gck_reduction_read);
 

@@ -10,6 +10,7 @@
  */
 #include "cuda_timing.h"
 
+#include "kernels/measure/measure.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/module.h"
@@ -39,7 +40,7 @@ typedef struct convolution {
     const cufft *f;
     int handle; /* plan of all transforms */
     bool transforms_only;
-    gck_matrix matrix;
+    gck_routes routes;
     gck_reference_blocks blocks;
     float2 *spectra;
 } convolution;
@@ -79,12 +80,12 @@ static cudaError_t transform(const cufft *f, int handle, float2 *at, int directi
 static cudaError_t convolve(void *context, cudaStream_t stream) {
     const convolution *c = context;
     const bool whole = !c->transforms_only;
-    cudaError_t err = whole ? gck_reference_gather(&c->matrix, &c->blocks, stream) : cudaSuccess;
+    cudaError_t err = whole ? gck_reference_gather(&c->routes, &c->blocks, stream) : cudaSuccess;
     GC_CUDA_TRY(err, transform(c->f, c->handle, c->blocks.spectra, FORWARD));
     if (whole)
-        GC_CUDA_TRY(err, gck_reference_multiply(&c->matrix, &c->blocks, c->spectra, stream));
+        GC_CUDA_TRY(err, gck_reference_multiply(&c->routes, &c->blocks, c->spectra, stream));
     GC_CUDA_TRY(err, transform(c->f, c->handle, c->blocks.spectra, INVERSE));
-    return whole ? GC_CUDA_TRY(err, gck_reference_scatter(&c->matrix, &c->blocks, stream)) : err;
+    return whole ? GC_CUDA_TRY(err, gck_reference_scatter(&c->routes, &c->blocks, stream)) : err;
 }
 
 /* Computes the spectra of the response, also by cuFFT. */
@@ -121,7 +122,7 @@ static double time_runs(gc_cuda_timer *t, convolution *c, bool transforms_only, 
  * transforms alone. */
 static void time_both(measurement *m, gc_cuda_timer *t, convolution *c) {
     double times[GC_TIMING_RUNS_MAX];
-    const int outputs = c->matrix.outputs;
+    const int outputs = c->routes.outputs;
     gc_cuda_timer_fill(t, m->result, outputs * m->out_stride * 4, 0xff);
     double sum = time_runs(t, c, false, m->timing->runs, times);
     if (!(sum < m->best))
@@ -143,7 +144,7 @@ static bool time_size(measurement *m, const cufft *f, int64_t points) {
     gck_reference_blocks *b = &c.blocks;
     b->pairs = (m->timing->frames + 2 * b->hop - 1) / (2 * b->hop);
     b->spectra = gc_cuda_timer_memory(&t, ir->outputs * b->pairs * points * 8, 0);
-    c.matrix = (gck_matrix){.in = m->in + m->front,
+    c.routes = (gck_routes){.in = m->in + m->front,
                             .out = m->result,
                             .in_stride = m->in_stride,
                             .out_stride = m->out_stride,

@@ -5,6 +5,7 @@
  */
 #include "cuda_timing.h"
 
+#include "kernels/measure/measure.h"
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/conv/cuda/cuda_algorithm.h"
 #include "libgpuconv/conv/cuda/cuda_arrays.h"

@@ -29,7 +29,7 @@ typedef struct gc_cpu_algorithm {
 } gc_cpu_algorithm;
 
 /* The algorithms of streams: USE(name) for each, in the order of reports. */
-#define GC_CPU_STREAMS(USE) USE(gc_cpu_direct) USE(gc_cpu_overlap_save) USE(gc_cpu_partitioned) USE(gc_cpu_matrix)
+#define GC_CPU_STREAMS(USE) USE(gc_cpu_direct) USE(gc_cpu_overlap_save) USE(gc_cpu_partitioned) USE(gc_cpu_dense)
 
 #define GC_CPU_DECLARE(name) extern const gc_cpu_algorithm name;
 GC_CPU_STREAMS(GC_CPU_DECLARE)

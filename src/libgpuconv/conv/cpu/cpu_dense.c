@@ -59,7 +59,7 @@ static double floats(const gc_problem *p, const gc_schedule *s, int64_t chunk, i
 }
 
 /* The responses alone are two times their taps in every size. */
-const gc_cpu_algorithm gc_cpu_matrix = {
+const gc_cpu_algorithm gc_cpu_dense = {
     .row = GC_CPU_ROW(GPUCONV_ALGORITHM_MATRIX, "matrix", GC_FFT_MIN_POINTS, 1 << 24, 1e9, 2.5),
     .schedule = gc_schedule_dense,
     .chunk = chunk_frames,

@@ -13,7 +13,7 @@
 typedef struct gc_cuda_convolver {
     const struct gc_cuda_algorithm *algorithm;
     gc_schedule schedule;
-    gck_matrix matrix;      /* in and out are set for each chunk */
+    gck_routes routes;      /* in and out are set for each chunk */
     gck_route *host_routes; /* allocated */
     gck_direct_taps direct;
     gck_overlap_save_form form;
@@ -68,11 +68,11 @@ typedef struct gc_cuda_algorithm {
                  gc_cuda_resources *resources, cudaStream_t stream);
 
     /* Queues the convolution of one chunk, of which `frames` outputs are needed. */
-    cudaError_t (*run)(const gc_cuda_convolver *convolver, const gck_matrix *matrix, int64_t frames,
+    cudaError_t (*run)(const gc_cuda_convolver *convolver, const gck_routes *matrix, int64_t frames,
                        cudaStream_t stream);
 } gc_cuda_algorithm;
 
-extern const gc_cuda_algorithm gc_cuda_direct, gc_cuda_overlap_save, gc_cuda_partitioned, gc_cuda_matrix;
+extern const gc_cuda_algorithm gc_cuda_direct, gc_cuda_overlap_save, gc_cuda_partitioned, gc_cuda_dense;
 
 /* The algorithms of streams, rows (cuda_arrays.h) and banks; NULL ends the array. */
 extern const gc_algorithm *const gc_cuda_algorithms[];

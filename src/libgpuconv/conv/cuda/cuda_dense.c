@@ -187,12 +187,12 @@ static void init(gc_cuda_convolver *d, const gpuconv_plan *plan, const gck_respo
     free_tables(&t);
 }
 
-static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {
+static cudaError_t run(const gc_cuda_convolver *c, const gck_routes *m, int64_t frames, cudaStream_t stream) {
     const int64_t hop = c->schedule.hop;
     return gck_dense_convolve(m, &c->dense, c->parts, c->parts_count, (int)gc_divide_up(frames, hop), stream);
 }
 
-const gc_cuda_algorithm gc_cuda_matrix = {
+const gc_cuda_algorithm gc_cuda_dense = {
     .row = GC_CUDA_ROW(GPUCONV_ALGORITHM_MATRIX, "matrix", GCK_DENSE_POINTS_MIN, GCK_DENSE_POINTS_MAX, refuse),
     .schedule = gc_schedule_dense,
     .chunk = chunk,

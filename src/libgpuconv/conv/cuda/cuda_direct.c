@@ -36,7 +36,7 @@ static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_respo
     c->direct = (gck_direct_taps){.taps = responses->taps, .host_taps = plan->ir->taps, .taps_count = plan->ir->frames};
 }
 
-static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {
+static cudaError_t run(const gc_cuda_convolver *c, const gck_routes *m, int64_t frames, cudaStream_t stream) {
     return gck_direct(m, &c->direct, frames, stream);
 }
 

@@ -85,7 +85,7 @@ static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_respo
     const gc_schedule *s = &plan->choice.schedule;
     const int64_t each = sizeof(float2);
     gck_overlap_save_memory *m = &c->overlap_save;
-    c->matrix.in_place = is_in_place(&plan->device, ir, s, plan->choice.chunk);
+    c->routes.in_place = is_in_place(&plan->device, ir, s, plan->choice.chunk);
     c->form = form_of(&plan->device, ir, s->transform);
     gck_overlap_save_sizes sizes = gck_overlap_save_query(&c->form);
     int64_t transforms = scratch_transforms(&plan->device, ir, s, plan->choice.chunk);
@@ -99,7 +99,7 @@ static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_respo
     GC_CUDA_TRY(r->err, gck_overlap_save_spectra(&c->form, responses, m, stream));
 }
 
-static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {
+static cudaError_t run(const gc_cuda_convolver *c, const gck_routes *m, int64_t frames, cudaStream_t stream) {
     const int64_t hop = c->schedule.hop;
     return gck_overlap_save(m, &c->form, hop, gc_divide_up(frames, hop), &c->overlap_save, stream);
 }

@@ -102,7 +102,7 @@ static void init(gc_cuda_convolver *c, const gpuconv_plan *plan, const gck_respo
     GC_CUDA_TRY(r->err, gck_partitioned_spectra(p, responses, stream));
 }
 
-static cudaError_t run(const gc_cuda_convolver *c, const gck_matrix *m, int64_t frames, cudaStream_t stream) {
+static cudaError_t run(const gc_cuda_convolver *c, const gck_routes *m, int64_t frames, cudaStream_t stream) {
     (void)frames;
     return gck_partitioned(m, &c->partitioning, stream);
 }

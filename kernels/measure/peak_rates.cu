@@ -3,9 +3,11 @@
  *
  *      fma_loop   x = x a + b in registers      arithmetic: 2 x 64 operations per thread and round
  *      copy       to[i] = from[i]               memory: 16 bytes read and written per thread
+ *      copy_early the same, launched early (launch.cuh): the lower bound of a convolution that is launched early
  *      empty                                    time of a launch
  */
-#include "kernels.h"
+#include "kernels/engine/launch.cuh"
+#include "measure.h"
 
 namespace {
 
@@ -38,6 +40,14 @@ __global__ void __launch_bounds__(BLOCK) copy(const float4 *from, float4 *to, in
         to[i] = from[i];
 }
 
+__global__ void __launch_bounds__(BLOCK) copy_early(const float4 *from, float4 *to, int64_t n) {
+    const int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    pdl_trigger();
+    pdl_wait();
+    if (i < n)
+        to[i] = from[i];
+}
+
 __global__ void empty() {}
 
 } // namespace
@@ -51,6 +61,12 @@ cudaError_t gck_peak_copy(const float *from, float *to, int64_t n, cudaStream_t 
     int64_t quads = n / 4;
     copy<<<(unsigned)((quads + BLOCK - 1) / BLOCK), BLOCK, 0, stream>>>((const float4 *)from, (float4 *)to, quads);
     return cudaGetLastError();
+}
+
+cudaError_t gck_peak_copy_early(const float *from, float *to, int64_t n, cudaStream_t stream) {
+    const int64_t quads = n / 4;
+    return launch_dependent(copy_early, dim3((unsigned)((quads + BLOCK - 1) / BLOCK)), BLOCK, 0, stream,
+                            (const float4 *)from, (float4 *)to, quads);
 }
 
 cudaError_t gck_peak_empty(cudaStream_t stream) {

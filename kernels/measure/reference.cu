@@ -8,7 +8,7 @@
  *
  * Adjacent threads at adjacent addresses; two bins per thread of `multiply`. block.y: pair; block.z: output.
  */
-#include "kernels.h"
+#include "measure.h"
 
 #include "kernels/device/complex.cuh"
 
@@ -24,7 +24,7 @@ __device__ __forceinline__ int64_t thread_index() {
     return (int64_t)blockIdx.x * BLOCK + threadIdx.x;
 }
 
-__global__ void multiply(gck_matrix a, gck_reference_blocks b, const float2 *__restrict__ spectra) {
+__global__ void multiply(gck_routes a, gck_reference_blocks b, const float2 *__restrict__ spectra) {
     const int64_t k = 2 * thread_index();
     if (k >= b.points)
         return;
@@ -35,7 +35,7 @@ __global__ void multiply(gck_matrix a, gck_reference_blocks b, const float2 *__r
     *z = make_float4(first.x, first.y, second.x, second.y);
 }
 
-__global__ void gather(gck_matrix a, gck_reference_blocks b) {
+__global__ void gather(gck_routes a, gck_reference_blocks b) {
     const int64_t n = thread_index();
     if (n >= b.points)
         return;
@@ -43,7 +43,7 @@ __global__ void gather(gck_matrix a, gck_reference_blocks b) {
     b.spectra[transform_index(b) * b.points + n] = make_float2(x[0], x[b.hop]);
 }
 
-__global__ void scatter(gck_matrix a, gck_reference_blocks b) {
+__global__ void scatter(gck_routes a, gck_reference_blocks b) {
     const int64_t n = thread_index();
     if (n >= b.hop)
         return;
@@ -55,24 +55,24 @@ __global__ void scatter(gck_matrix a, gck_reference_blocks b) {
 
 /* Launches a kernel for all transforms with `threads` threads each. */
 template <typename... Parameters>
-cudaError_t launch(void (*kernel)(gck_matrix, gck_reference_blocks, Parameters...), const gck_matrix *matrix,
+cudaError_t launch(void (*kernel)(gck_routes, gck_reference_blocks, Parameters...), const gck_routes *routes,
                    const gck_reference_blocks *b, int64_t threads, cudaStream_t stream, Parameters... more) {
-    const dim3 grid((unsigned)((threads + BLOCK - 1) / BLOCK), (unsigned)b->pairs, (unsigned)matrix->outputs);
-    kernel<<<grid, BLOCK, 0, stream>>>(*matrix, *b, more...);
+    const dim3 grid((unsigned)((threads + BLOCK - 1) / BLOCK), (unsigned)b->pairs, (unsigned)routes->outputs);
+    kernel<<<grid, BLOCK, 0, stream>>>(*routes, *b, more...);
     return cudaGetLastError();
 }
 
 } // namespace
 
-cudaError_t gck_reference_gather(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    return launch(gather, matrix, b, b->points, stream);
+cudaError_t gck_reference_gather(const gck_routes *routes, const gck_reference_blocks *b, cudaStream_t stream) {
+    return launch(gather, routes, b, b->points, stream);
 }
 
-cudaError_t gck_reference_multiply(const gck_matrix *matrix, const gck_reference_blocks *b, const float2 *spectra,
+cudaError_t gck_reference_multiply(const gck_routes *routes, const gck_reference_blocks *b, const float2 *spectra,
                                    cudaStream_t stream) {
-    return launch(multiply, matrix, b, b->points / 2, stream, spectra);
+    return launch(multiply, routes, b, b->points / 2, stream, spectra);
 }
 
-cudaError_t gck_reference_scatter(const gck_matrix *matrix, const gck_reference_blocks *b, cudaStream_t stream) {
-    return launch(scatter, matrix, b, b->hop, stream);
+cudaError_t gck_reference_scatter(const gck_routes *routes, const gck_reference_blocks *b, cudaStream_t stream) {
+    return launch(scatter, routes, b, b->hop, stream);
 }
