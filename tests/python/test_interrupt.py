@@ -57,6 +57,12 @@ CALLS = {
     "prepare": """
         interrupted(lambda: gpuconv.Convolver(x))
     """,
+    "batch": """
+        gpuconv.write("x.wav", x, 48000)
+        gpuconv.write("ir.wav", h, 48000)
+        interrupted(lambda: gpuconv.batch(inputs="x.wav", irs="ir.wav", out="wet"))
+        assert not os.path.exists("wet/x.wav")
+    """,
     "calibrate": """
         interrupted(gpuconv.calibrate)
     """,
@@ -64,7 +70,6 @@ CALLS = {
 PIPES = {
     "read": "gpuconv.read('pipe')",
     "convolve_file": "gpuconv.convolve_file('pipe', 'ir.wav', 'out.wav')",
-    "batch": "gpuconv.batch(inputs='pipe', irs='ir.wav', out='wet')",
     "write": "gpuconv.write('unread', h, 48000, format='wav')",
 }
 
@@ -73,7 +78,7 @@ PIPES = {
 @pytest.mark.parametrize("name", CALLS)
 def test_ctrl_c_ends_a_long_call(tmp_path, name):
     text = textwrap.dedent(PREPARE) + textwrap.dedent(CALLS[name])
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300,
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, cwd=tmp_path,
                           env=dict(os.environ, XDG_CACHE_HOME=str(tmp_path)))
     assert done.returncode == 0, done.stdout + done.stderr
 

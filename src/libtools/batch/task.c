@@ -142,7 +142,7 @@ static gpuconv_status open_early(const gc_worker *w, gc_task *t, int index, cons
 static gpuconv_status open_source(const gc_worker *w, gc_task *t, int index, gpuconv_error *error) {
     const gc_entry *e = gc_task_entry(w, t);
     const gc_source source = gc_entry_source(e, index);
-    const gc_input_options input = {.cancel = w->cancel};
+    const gc_input_options input = {.kind = GC_INPUT_REGULAR, .cancel = w->cancel}; /* a pipe would hold the lock */
     gc_part *p = &t->part[index];
     gc_state state = gc_state_of_path(source.input);
     t->input_state = index ? gc_state_join(&t->input_state, &state) : state;
