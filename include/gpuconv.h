@@ -961,7 +961,8 @@ GPUCONV_API gpuconv_status gpuconv_engine_new(const gpuconv_plan *plan, gpuconv_
 
 /**
  * Feeds input and takes the output that is ready. Output lags behind by up to gpuconv_plan_latency; all calls together
- * with gpuconv_engine_drain give N + M - 1 frames.
+ * with gpuconv_engine_drain give N + M - 1 frames. Samples above about 1e34 can overflow inside a transform, which
+ * gives NaN or infinities in the output and status OK.
  * @param engine         the engine
  * @param in             one array of `frames` samples per input
  * @param frames         0 or more

@@ -38,7 +38,8 @@
  * - Alignment: that of one sample is enough. A workspace is aligned to 256 bytes, as cudaMalloc and the allocators of
  *   PyTorch and CuPy align it.
  * - A NaN or infinity in a row spoils all frames that a transform shares with it, never another row (of the output, or
- *   of the response if it is written).
+ *   of the response if it is written). Samples above about 1e34 can overflow inside a transform and do the same; the
+ *   status is OK, and the caller looks at the result.
  * - Errors. ARGUMENT: the message names the field, such as "job.output.stride"; nothing is written or queued. DEVICE:
  *   a function of CUDA failed; the message has its text. MEMORY: there is too little memory. CANCELLED, only on the
  * CPU: the arrays that are written are incomplete. UNSUPPORTED: this build has no CUDA, or, on the CPU, both arrays

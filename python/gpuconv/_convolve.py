@@ -84,6 +84,7 @@ def convolve(
     Returns an array of the same library on the same device, computed in the order of its current stream. Tensors of
     PyTorch that need gradients get them, and so do arrays of JAX in jax.grad, jax.jvp, jax.vmap and jax.jit. On the CPU a signal gives the same bytes alone and in any batch; on a GPU small
     batches are computed in other ways than large ones, with the same precision.
+    Samples above about 1e34 can overflow and give NaN or infinities; only files get a warning.
     Raises TypeError (a type that does not fit), ValueError (no frames, shapes that do not broadcast, NaN in h).
     """
     if is_traced(x) or is_traced(h):

@@ -110,6 +110,14 @@ batch 0 cuts.jsonl --irs ir/h0.wav --preset speech --out co
 gzip -dc co/cuts.jsonl.gz >cuts
 says cuts '"text":"hello"' '"duration":0.1' '"num_samples":1600'
 
+# A cut that ends behind its recording: its supervisions end with it, and one that begins behind it goes.
+sed 's/"duration":0.1,"channel":0,"supervisions":\[{"id":"s"/"duration":60,"channel":0,"supervisions":[{"id":"late","start":1,"duration":1},{"id":"in","start":0.01,"duration":0.02},{"id":"s","start":0.05,"duration":59/' cuts.jsonl >longer.jsonl
+batch 0 longer.jsonl --irs ir/h0.wav --preset speech --out cl
+gzip -dc cl/cuts.jsonl.gz >cuts
+says cuts '"supervisions":[{"id":"in_rvb","start":0.01,"duration":0.02,' '{"id":"s_rvb","start":0.05' '"duration":0.0999' '"duration":0.1499'
+grep -q 'late' cuts && fail "a supervision of nothing: $(cat cuts)"
+says "$work/log/err" "c0.wav: shorter than the part that its list asks for"
+
 # The level of the input, as lhotse has it, excludes another one.
 batch 0 --inputs c/a/x0.flac --irs ir/h0.wav --preset speech --level-match --out matched
 says matched/results.jsonl '"level":"input:0"'

@@ -242,6 +242,7 @@ static void check_motion(const char *name, int channels, gc_player_config config
     gc_player_view view;
     gc_player_get_view(player, &view);
     const int64_t latency = view.latency;
+    CHECK(!(config.path || config.head) || strstr(view.applied, " rows)"), "%s: how many rows? %s", name, view.applied);
     guarded heard = play(player, 2);
     gc_player_free(player);
     assert_int_equal(gpuconv_sofa_open(sofa, RATE, &set, NULL), GPUCONV_OK);

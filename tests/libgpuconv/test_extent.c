@@ -5,6 +5,7 @@
 
 #include "gpuconv.h"
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/audio/pipe_source.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -256,9 +257,38 @@ static void every_excerpt_is_a_part_of_the_whole(void **state) {
     assert_true(excerpts > 80 * EXCERPTS);
 }
 
+/* Opens a pipe that holds the bytes. */
+static gpuconv_status open_pipe(const unsigned char *bytes, size_t size, gc_reader **reader, gpuconv_error *error) {
+    int end[2];
+    assert_int_equal(pipe(end), 0);
+    assert_int_equal(write(end[1], bytes, size), size);
+    close(end[1]);
+    return gc_reader_open_descriptor(end[0], false, -1, "a pipe", NULL, reader, error);
+}
+
+static void a_pipe_that_is_copied_is_bounded(void **state) {
+    static unsigned char bytes[FILE_MOST];
+    gc_reader *reader;
+    gpuconv_error error = {0};
+    const int64_t most = gc_spool_most;
+    (void)state;
+    assert_true(most > 1 << 30);
+    assert_true(write_sound(files_path("one.flac"), SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 1, 16000, 2000));
+    const size_t size = read_bytes(files_path("one.flac"), bytes);
+    gc_spool_most = (int64_t)size;
+    assert_int_equal(open_pipe(bytes, size, &reader, &error), GPUCONV_OK);
+    assert_int_equal(gc_reader_info(reader)->frames, 2000);
+    gc_reader_free(reader);
+    gc_spool_most = (int64_t)size - 1;
+    assert_int_equal(open_pipe(bytes, size, &reader, &error), GPUCONV_ERROR_FILE);
+    assert_non_null(strstr(error.message, "a pipe: its format cannot be read while it arrives, and more than 0 MiB"));
+    gc_spool_most = most;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(damaged_lengths_and_cuts_are_never_silent),
                                        cmocka_unit_test(all_streams_of_a_file_are_read),
+                                       cmocka_unit_test(a_pipe_that_is_copied_is_bounded),
                                        cmocka_unit_test(mpeg_audio_without_a_length_is_read_to_its_end),
                                        cmocka_unit_test(every_excerpt_is_a_part_of_the_whole)};
     return cmocka_run_group_tests(tests, files_begin, files_end);

@@ -1,6 +1,8 @@
 /* The moving sources of a player. */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/file/move_file.h"
+#include "libgpuconv/space/head.h"
+#include "libgpuconv/space/path.h"
 #include "player_state.h"
 
 #include <stdio.h>
@@ -55,9 +57,14 @@ gpuconv_status gc_player_open_motion(gc_player *p, gpuconv_error *error) {
     p->current_lead = gpuconv_motion_latency(p->motion);
     atomic_store(&p->lead, p->current_lead);
     atomic_store(&p->tail, gpuconv_motion_tail(p->motion) + p->current_lead);
-    (void)snprintf(p->applied, sizeof p->applied, "%d channel%s %s%s, %d directions", p->inputs,
-                   p->inputs == 1 ? "" : "s", c->path ? "along a path" : "in place",
-                   c->head ? " before a head that turns" : "", gpuconv_sofa_directions(p->sofa));
+    char path[64] = "", head[64] = "";
+    if (c->path)
+        gc_track_describe(&p->path->text, path);
+    if (p->turns)
+        gc_track_describe(&p->turns->text, head);
+    (void)snprintf(p->applied, sizeof p->applied, "%d channel%s %s%s%s%s, %d directions", p->inputs,
+                   p->inputs == 1 ? "" : "s", c->path ? "along a path" : "in place", path,
+                   c->head ? " before a head that turns" : "", head, gpuconv_sofa_directions(p->sofa));
     return p->outputs <= GC_PLAYER_CHANNELS
                ? GPUCONV_OK
                : gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "cannot play %d channels; use up to %d", p->outputs,

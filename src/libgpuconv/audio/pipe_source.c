@@ -24,6 +24,8 @@ enum {
     SPOOL_BYTES = 1 << 16 /* bytes that are copied at a time */
 };
 
+int64_t gc_spool_most = INT64_C(4) << 30;
+
 struct gc_source {
     int fd, err;
     const volatile int *cancel;
@@ -89,7 +91,7 @@ static gpuconv_status fail(const gc_source *s, const char *what, const char *fol
         return gc_fail(error, GPUCONV_ERROR_FILE,
                        "%s: its format cannot be read while it arrives, and more than %lld MiB are not copied to a "
                        "temporary file; write it to a file first",
-                       s->name, (long long)(GC_SPOOL_MOST >> 20));
+                       s->name, (long long)(gc_spool_most >> 20));
     return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s%s%s%s", s->name, what, folder, *what ? ": " : "",
                    strerror(s->err));
 }
@@ -108,7 +110,7 @@ gpuconv_status gc_source_spool(gc_source *s, gpuconv_error *error) {
     const unsigned char *bytes = s->head + s->begin;
     int64_t copied = 0;
     while (got > 0 && !s->err) {
-        int err = (copied += got) > GC_SPOOL_MOST ? EFBIG : gc_pipe_out_write(&out, bytes, got);
+        int err = (copied += got) > gc_spool_most ? EFBIG : gc_pipe_out_write(&out, bytes, got);
         got = 0;
         if (!err)
             (void)read_all(s, s->head, SPOOL_BYTES, &got);

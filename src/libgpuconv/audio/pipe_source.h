@@ -13,8 +13,8 @@
 
 #include <sndfile.h>
 
-/* Bytes of a stream that are copied into a temporary file at most. */
-#define GC_SPOOL_MOST (INT64_C(4) << 30)
+/* Bytes of a stream that are copied into a temporary file at most: 4 GiB. Only a test changes it. */
+extern int64_t gc_spool_most;
 
 typedef struct gc_source gc_source;
 

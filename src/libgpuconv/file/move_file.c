@@ -209,15 +209,6 @@ static void close_all(move *m) {
     free(m->raw);
 }
 
-/* Writes " (N rows)" of a text that was read; NULL: nothing. */
-static void describe_rows(const gc_track_text *text, char to[64]) {
-    char rows[48];
-    if (!text)
-        return;
-    gc_table_describe(text->rows, text->others, rows, sizeof rows);
-    (void)snprintf(to, 64, " (%s)", rows);
-}
-
 /* Sends a note of what moves, and how. Returns UNSUPPORTED. */
 static gpuconv_status note_motion(const move *m, gpuconv_error *error) {
     const gpuconv_job *job = m->job;
@@ -228,8 +219,10 @@ static gpuconv_status note_motion(const move *m, gpuconv_error *error) {
     gpuconv_status status = gc_sofa_choose(m->set, &how, error);
     const bool ambisonic = !job->path && strcmp(place, "ambisonic") == 0;
     char path_rows[64] = "", head_rows[64] = "";
-    describe_rows(job->path ? &m->path->text : NULL, path_rows);
-    describe_rows(m->head ? &m->head->text : NULL, head_rows);
+    if (job->path)
+        gc_track_describe(&m->path->text, path_rows);
+    if (m->head)
+        gc_track_describe(&m->head->text, head_rows);
     if (!status)
         gc_note(job, "%s: %d channel%s %s%s %s%s%s%s%s, %s %d directions, every %g ms%s", job->response, channels,
                 channels == 1 ? "" : "s", job->path ? "move" : "stay", channels == 1 ? "s" : "",

@@ -199,6 +199,12 @@ gpuconv_status gc_track_read(gc_track *tracks, int channels, const gc_track_form
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 /* Returns the last row at or before a time, or the first. */
+void gc_track_describe(const gc_track_text *text, char to[64]) {
+    char rows[48];
+    gc_table_describe(text->rows, text->others, rows, sizeof rows);
+    (void)snprintf(to, 64, " (%s)", rows);
+}
+
 static int64_t find_row(const gc_track *t, double seconds) {
     int64_t low = 0, high = t->count;
     while (high - low > 1) {

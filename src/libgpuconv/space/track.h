@@ -33,6 +33,9 @@ typedef struct gc_track_text {
     int64_t rows, others; /* rows or messages; headings, comments and other messages */
 } gc_track_text;
 
+/* Writes " (N rows)" of a text that was read. */
+void gc_track_describe(const gc_track_text *text, char to[64]);
+
 void gc_track_free(gc_track *track);
 
 /* Appends a row. Returns MEMORY. */

@@ -262,6 +262,8 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
     status = write_list(s, status, error);
     note_files(s, &s->clipped, true, "samples clipped; a lower --gain or --encoding float keeps them");
     note_files(s, &s->not_finite, false, "samples that are not finite (NaN or infinity) were taken as silence");
+    note_files(s, &s->shortened, true,
+               "shorter than the part that its list asks for; its text or what its supervisions say may be longer");
     gc_packer_free(s->packer);
     gc_responses_free(s->responses);
     gc_shards_forget();

@@ -84,6 +84,7 @@ void gc_batch_record(gc_batch_state *s, int device, int64_t entry, const gc_outc
     add_to_progress(s, &one);
     count_file(&s->clipped, entry, o->clipped);
     count_file(&s->not_finite, entry, o->not_finite);
+    count_file(&s->shortened, entry, o->shortened);
     if (o->status)
         gc_failures_add(&s->failures, o->reason);
     s->unsent.done += one.done;

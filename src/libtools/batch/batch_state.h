@@ -40,7 +40,7 @@ typedef struct gc_batch_state {
     bool unavailable[GC_BATCH_DEVICES]; /* devices whose failure was noted */
     gc_batch_progress progress;
     gc_failures failures; /* of all ranks, on rank 0 */
-    gc_batch_files clipped, not_finite;
+    gc_batch_files clipped, not_finite, shortened;
     gc_ranks_report unsent; /* not rank 0: outcomes that rank 0 has not received */
     char *unsent_lines;
     size_t unsent_capacity;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WORDS = 64 };
+
 bool gc_kaldi_split(char *line, char **id, char **rest) {
     static const gc_table_form form = {.kind = GC_TABLE_WORDS, .most = 2, .last = 2};
     char *field[2];
@@ -16,6 +18,12 @@ bool gc_kaldi_split(char *line, char **id, char **rest) {
     *id = fields > 0 ? field[0] : line + strlen(line);
     *rest = fields > 1 ? field[1] : line + strlen(line);
     return fields > 1;
+}
+
+int gc_kaldi_words(char *line, char **word, int most) {
+    const gc_table_form form = {.kind = GC_TABLE_WORDS, .most = most};
+    const char *wrong;
+    return gc_table_split(&form, ' ', line, word, &wrong);
 }
 
 const char *gc_kaldi_refusal(const char *path) {
@@ -29,15 +37,19 @@ const char *gc_kaldi_refusal(const char *path) {
 }
 
 char *gc_kaldi_path(char *line, double *weight, const char **why) {
-    char *word = NULL, *path = NULL, *rest = line;
+    char *word = NULL, *path = NULL;
     *weight = 1;
     *why = NULL;
     if (line[strspn(line, GC_KALDI_BLANKS)] != '-') {
         if (!gc_kaldi_split(line, &word, &path))
             *why = "needs an identifier and a file";
     } else {
-        for (char *name = NULL; (word = strtok_r(rest, GC_KALDI_BLANKS, &rest));
-             name = *word == '-' && !name ? word : NULL) {
+        char *words[WORDS];
+        const int count = gc_kaldi_words(line, words, WORDS);
+        const char *name = NULL;
+        *why = count < 0 ? "has too many words" : NULL;
+        for (int i = 0; i < count; i++, name = *word == '-' && !name ? word : NULL) {
+            word = words[i];
             if (name && strcmp(name, "--probability") == 0 && (!gc_number_parse(word, weight) || *weight < 0))
                 *why = "--probability must be a number from 0 up";
             path = name || *word == '-' ? path : word;

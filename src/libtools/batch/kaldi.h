@@ -9,6 +9,9 @@
 /* Splits a line "ID REST" in place. @return false: it has no two parts */
 bool gc_kaldi_split(char *line, char **id, char **rest);
 
+/* Divides a line at its blanks, in place. @return the number of words; -1: there are more than `most` */
+int gc_kaldi_words(char *line, char **word, int most);
+
 /* Returns why a path of a list is not a file name - a command that ends in |, a place in an archive - or NULL. */
 const char *gc_kaldi_refusal(const char *path);
 

@@ -89,12 +89,13 @@ static bool check_channel(gc_row *row, const char *path, const char *channel, fo
                channel);
 }
 
-/* Fills in a row from a line of segments. @return false: out of memory */
-static bool fill_segment(gc_row *row, char *id, char *rest, folder *f) {
-    char *key = strtok_r(rest, GC_KALDI_BLANKS, &rest), *begin = strtok_r(rest, GC_KALDI_BLANKS, &rest),
-         *end = strtok_r(rest, GC_KALDI_BLANKS, &rest), *channel = strtok_r(rest, GC_KALDI_BLANKS, &rest);
-    const char *path = key ? gc_kaldi_table_find(&f->recordings, key) : NULL;
-    return path ? fill(row, id, path, f) && fill_part(row, begin, end) && check_channel(row, path, channel, f)
+enum { ID, RECORDING, BEGIN, END, CHANNEL, FIELDS }; /* of a line of segments */
+
+/* Fills in a row from a line of segments; fields that it lacks are NULL. @return false: out of memory */
+static bool fill_segment(gc_row *row, char *const field[FIELDS], folder *f) {
+    const char *key = field[RECORDING], *path = key ? gc_kaldi_table_find(&f->recordings, key) : NULL;
+    return path ? fill(row, field[ID], path, f) && fill_part(row, field[BEGIN], field[END]) &&
+                      check_channel(row, path, field[CHANNEL], f)
                 : gc_row_refuse(row, "the segment names a recording that wav.scp does not have:", key ? key : "");
 }
 
@@ -106,11 +107,16 @@ static gpuconv_status add_segments(gc_builder *b, folder *f, gpuconv_error *erro
     gc_kaldi_table_sort(&f->recordings);
     while (!status && !(status = gc_lines_next(gc_text_file_lines(file), &line, error)) && line) {
         gc_row row = {.stem = NULL};
-        char *rest = line, *id = strtok_r(rest, GC_KALDI_BLANKS, &rest);
-        if (!id)
+        char *field[FIELDS] = {NULL};
+        const int fields = gc_kaldi_words(line, field, FIELDS);
+        if (fields == 0)
             continue;
-        status = fill_segment(&row, id, rest, f) ? gc_builder_add(b, &row, gc_text_file_lines(file)->number, error)
-                                                 : gc_fail_memory(error, b->options.segments);
+        const bool good =
+            fields > 0
+                ? fill_segment(&row, field, f)
+                : gc_row_refuse(&row, "a segment has more fields than ID RECORDING BEGIN END CHANNEL:", field[ID]);
+        status = good ? gc_builder_add(b, &row, gc_text_file_lines(file)->number, error)
+                      : gc_fail_memory(error, b->options.segments);
         gc_row_clear(&row);
     }
     gc_text_file_close(file);

@@ -67,6 +67,24 @@ static json_t *make_recording(const char *id, const char *path, const gc_past_li
     return recording;
 }
 
+/* Ends the supervisions with the input, if it has less than the length that was asked for. @return false: out of memory
+ */
+static bool end_supervisions(const gc_entry *e, json_t *supervisions, double audio) {
+    size_t i;
+    json_t *supervision;
+    bool good = true;
+    for (i = json_array_size(supervisions); e->length > audio && i-- > 0;) {
+        supervision = json_array_get(supervisions, i);
+        const double start = json_number_value(json_object_get(supervision, "start"));
+        const double duration = json_number_value(json_object_get(supervision, "duration"));
+        if (start >= audio)
+            (void)json_array_remove(supervisions, i);
+        else if (start + duration > audio)
+            good = json_object_set_new(supervision, "duration", json_real(audio - start)) == 0 && good;
+    }
+    return good;
+}
+
 /* Lets the supervisions belong to the recording of the output. Their identifiers get what the recording's got. */
 static bool move_supervisions(const list *l, const gc_entry *e, json_t *supervisions, const char *recording,
                               json_t *channel) {
@@ -97,6 +115,7 @@ static json_t *make_cut(const list *l, const gc_entry *e, const char *id, json_t
     json_t *cut = e->extra && e->extra->origin ? json_loads(e->extra->origin, 0, &why) : json_object();
     json_t *channel = p->channels == 1 ? json_integer(0) : json_incref(json_object_get(recording, "channel_ids"));
     bool good = json_object_set_new(cut, "id", json_string(id)) == 0 &&
+                end_supervisions(e, json_object_get(cut, "supervisions"), p->audio) &&
                 move_supervisions(l, e, json_object_get(cut, "supervisions"), id, channel) &&
                 json_object_set_new(cut, "start", json_real(0)) == 0 &&
                 json_object_set_new(cut, "duration", json_real((double)p->frames / p->rate)) == 0 &&

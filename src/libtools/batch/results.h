@@ -34,6 +34,7 @@ typedef struct gc_outcome {
     int rate, channels;                      /* of the output */
     int64_t frames, early_size;              /* early_size -1: there is no second output */
     double offset, noise_offset;             /* seconds, as they were drawn */
+    bool shortened;                          /* the input ends before the part that was asked for */
     bool in_place;                           /* the output replaces the input or the response */
     bool replacing;                          /* the output is complete and about to get its name */
 } gc_outcome;

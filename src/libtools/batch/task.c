@@ -78,6 +78,7 @@ static gpuconv_status seek_part(const gc_entry *e, gc_task *t, gc_part *p, const
         gc_format(text, sizeof text, "%.9g s are asked for from %.9g s on, and %.9g s are there", e->length,
                   (double)from / rate, (double)p->frames / rate);
         note_input(t, text);
+        t->shortened = true;
     }
     note_input(t, gc_reader_note(p->reader));
     return GPUCONV_OK;
@@ -227,6 +228,7 @@ static gc_outcome outcome_of(const gc_task *t, const char *where, int64_t clippe
                         .early_size = t->early_path ? t->early_size : -1,
                         .offset = t->offset,
                         .noise_offset = t->noise_offset,
+                        .shortened = t->shortened,
                         .in_place = t->in_place};
 }
 

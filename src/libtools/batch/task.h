@@ -34,6 +34,7 @@ typedef struct gc_task {
     bool stored;        /* the slot delivers the output in the file's own sample format, interleaved */
     double start_time;
     gc_state input_state, response_state, noise_state, output_state;
+    bool shortened;              /* an input ends before the part that was asked for */
     bool in_place;               /* the output replaces the task's own input */
     char *path, *early_path;     /* of the outputs; early_path NULL: none */
     char note[256];              /* of the writer */
