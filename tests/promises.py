@@ -420,26 +420,21 @@ def words(job):
 
 
 def batches(job):
-    """A batch killed at a random moment and resumed gives the outputs of one that was not, also in place."""
-    count, place = 24, job.rng.random() < 0.5
-    for folder in ("whole", "cut"):
-        os.mkdir(folder)
-        for i in range(count):
-            if place:
-                shutil.copy("in.wav", f"{folder}/t{i}.wav")
-        with open(f"{folder}.csv", "w") as f:
-            f.write("input,response,output\n")
-            f.writelines(f"{f'{folder}/t{i}.wav' if place else 'in.wav'},ir.wav,t{i}.wav\n" for i in range(count))
-    done("batch", "whole.csv", "--out", "whole", "-q", "-b", "cpu")
+    """A batch killed at a random moment and resumed gives the outputs of one that was not."""
+    count = 24
+    with open("list.csv", "w") as f:
+        f.write("input,response,output\n")
+        f.writelines(f"in.wav,ir.wav,t{i}.wav\n" for i in range(count))
+    done("batch", "list.csv", "--out", "whole", "-q", "-b", "cpu")
     for _ in range(job.rng.randint(1, 3)):
-        process = start("batch", "cut.csv", "--out", "cut", "-q", "-b", "cpu", "--resume", "--workers", str(job.rng.randint(1, 4)))
+        process = start("batch", "list.csv", "--out", "cut", "-q", "-b", "cpu", "--resume", "--workers", str(job.rng.randint(1, 4)))
         time.sleep(job.rng.uniform(0, 0.04 * SLOW))
         process.send_signal(job.rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
         process.communicate(timeout=LIMIT)
-    done("batch", "cut.csv", "--out", "cut", "-q", "-b", "cpu", "--resume")
+    done("batch", "list.csv", "--out", "cut", "-q", "-b", "cpu", "--resume")
     for i in range(count):
         check(read_bytes(f"whole/t{i}.wav") == job.want, f"batch: t{i}.wav is not what the command alone gives")
-        check(read_bytes(f"cut/t{i}.wav") == job.want, f"resumed {'in place' if place else ''}: t{i}.wav differs")
+        check(read_bytes(f"cut/t{i}.wav") == job.want, f"resumed: t{i}.wav differs")
     lines = [json.loads(line) for line in open("cut/results.jsonl", encoding="utf-8")]
     check({line["output"] for line in lines if line.get("status") == "done"} == {f"t{i}.wav" for i in range(count)},
           "results.jsonl does not name every output as done")
@@ -447,7 +442,7 @@ def batches(job):
     check(not leftovers, f"left in the folder: {leftovers}")
     for folder in ("whole", "cut"):
         shutil.rmtree(folder)
-        os.unlink(f"{folder}.csv")
+    os.unlink("list.csv")
 
 
 OWN_NAMES = ["results.jsonl", "RESULTS.jsonl", "manifest.csv", "metadata.csv", "wav.scp", "cuts.jsonl.gz", ".gpuconv-lock",
@@ -485,10 +480,10 @@ def own_names(job):
     if rng.random() < 0.5:
         os.symlink(".", "wet/here")
         os.symlink("results.jsonl", "wet/log.wav")
-    inputs = ["in.wav", "in.wav", "in.wav", "wet/in.tar/k.wav"] + ["wet/000000.tar/k.wav"] * (rng.random() < 0.3)
+    inputs = ["in.wav"] + ["wet/in.tar/k.wav", "wet/000000.tar/k.wav"] * (rng.random() < 0.1)
     options = rng.choice([[], [], ["--shard-size", "1"], ["--shard-size", "3"], ["--shard-size", "100"]])
     size = int(options[1]) if options else 0
-    rows = [(rng.choice(inputs), rng.choice(["ir.wav", "ir.wav", "wet/ir.wav"]), rng.choice(OWN_NAMES))
+    rows = [(rng.choice(inputs), rng.choice(["ir.wav"] + ["wet/ir.wav"] * (rng.random() < 0.05)), rng.choice(OWN_NAMES))
             for _ in range(rng.randint(1, 12))]
     picked = rng.random() < 0.4
     name = rng.choice(["list.csv", "wet/list.csv", "wet/manifest.csv"])
@@ -506,17 +501,14 @@ def own_names(job):
         check(state() == folder, f"a batch that was refused changed the folder: {err}")
     else:
         lines = [json.loads(line) for line in open("wet/results.jsonl", encoding="utf-8")]
-        lines = [line for line in lines if line["status"] != "replacing"]
         check([line["line"] for line in sorted(lines, key=lambda x: x["line"])] == list(range(2, 2 + len(rows))),
               f"results.jsonl does not list each of {rows} once: {lines}")
         check((status == 0) == all(line["status"] == "done" for line in lines), f"exit {status}, but {lines}")
         for line in lines:
             if line["status"] == "done":
                 check(outputs_of("wet", line, line["line"] - 2, size) == job.want, f"{line['output']} is not what was written")
-        mine = {os.path.realpath(f"wet/{line['output']}") for line in lines
-                if line["status"] == "done" and f"wet/{line['output']}" in (line["input"], line["response"]) and not size}
         for path in read:
-            check(os.path.realpath(path) in mine or read_bytes(path) == before[path], f"{path} was read, and replaced: {rows}")
+            check(read_bytes(path) == before[path], f"{path} was read, and replaced: {rows}")
         if picked:
             with open("wet/manifest.csv", encoding="utf-8") as f:
                 check(f.readline().startswith("input,response,output,"), "manifest.csv is no manifest")

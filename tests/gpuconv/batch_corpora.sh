@@ -94,7 +94,7 @@ batch 1 k --preset speech --out none
 says "$work/log/err" "k: names no responses; add --irs"
 [ ! -e none ] || fail "a list without responses was begun"
 batch 2 k --irs k/rir_list --out k
-says "$work/log/err" "would be replaced"
+says "$work/log/err" "is read by the batch and lies in k, the folder of its outputs"
 
 # lhotse, compressed; one source is a command.
 {

@@ -101,38 +101,3 @@ rm -f one/results.jsonl
 diff -rq -x results.jsonl one killed || fail "--resume: other bytes"
 told_done killed >"$work/log/after"
 [ "$(comm -23 "$work/log/before" "$work/log/after" | wc -l)" -eq 0 ] || fail "an entry was done twice"
-
-# In place, with a rank killed several times: every file is convolved exactly once, and rank 0 refuses an entry with the output
-# of another.
-rm -rf killed one r2 r4 r8
-mkdir dry
-n=0
-while [ $n -lt 60 ]; do
-    make_audio noise dry/x$n.wav wav-16 1 16000 $((400 + 137 * n)) 0.1
-    n=$((n + 1))
-done
-quietly "$GPUCONV" batch -b cpu --inputs 'dry/*.wav' --irs ir.wav --out want || fail "one process: $(cat "$work/log/err")"
-cp -r dry c
-{
-    echo "input,response,output"
-    n=0
-    while [ $n -lt 60 ]; do
-        echo "c/x$n.wav,ir.wav,x$n.wav"
-        n=$((n + 1))
-    done
-    echo "in.wav,ir.wav,link/x3.wav"
-} >in_place.csv
-ln -s . c/link
-for pause in 0.3 0.35 0.4 0.5; do
-    ranks_to_kill batch -b cpu -q --workers 1 in_place.csv --out c --resume &
-    pid=$!
-    sleep $pause
-    victim=$(last_rank batch -b cpu -q --workers 1 in_place.csv --out c --resume)
-    [ -z "$victim" ] || kill -9 "$victim" 2>"$work/log/kill"
-    wait $pid
-    [ -z "$(last_rank batch -b cpu -q --workers 1 in_place.csv)" ] || fail "a rank goes on without the one that was killed"
-done
-ranks 3 batch -b cpu --workers 1 in_place.csv --out c --resume && fail "two entries with one output: exit 0"
-grep -q 'same file as the output of line 5' c/results.jsonl || fail "not refused: $(tail -n 3 c/results.jsonl)"
-rm c/link
-diff -rq -x results.jsonl -x manifest.csv want c || fail "in place: other bytes"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests conflicts between entries of a batch: an entry whose bytes would depend on the order of processing is refused, whatever
-# path leads to the file. Tests names of any bytes and any length in results.jsonl.
+# Tests names in a batch: what it reads lies outside of its folder, two names of outputs never lead to one file, and its own
+# files are no outputs. Tests names of any bytes and any length in results.jsonl.
 . "$(dirname "$0")/lib.sh"
 
 # refused FOLDER LINE TEXT: fails unless this line of the manifest is refused with a reason that contains the text
@@ -13,25 +13,29 @@ make_audio noise a.wav wav-16 1 16000 900 0.1
 make_audio noise b.wav wav-16 1 16000 800 0.1
 make_audio noise ir.wav wav-float 1 16000 61 0.2
 
-# One output under several names: other spellings, symbolic links to folders and files, hard links.
+# One output under several names: other spellings, links to folders and files. A hard link is replaced; its other name stays.
 mkdir -p one/real one/other
 ln -s real one/link
 ln -s "$PWD/one/real" one/absolute
 ln -s new.wav one/dangling.wav
 echo old >one/first.wav
-ln one/first.wav one/second.wav
+ln one/first.wav one/other/second.wav
 {
     echo input,response,output
-    for output in a.wav ./a.wav .//a.wav real/a.wav link/a.wav absolute/./a.wav new.wav dangling.wav first.wav second.wav; do
+    for output in a.wav ./a.wav .//a.wav real/a.wav link/a.wav absolute/./a.wav new.wav dangling.wav first.wav real/link.wav; do
         echo "a.wav,ir.wav,$output"
     done
 } >one.csv
 batch 1 one.csv --out one
-[ "$(grep -c '"status":"done"' one/results.jsonl)" -eq 4 ] || fail "not four outputs: $(cat one/results.jsonl)"
+[ "$(grep -c '"status":"done"' one/results.jsonl)" -eq 5 ] || fail "not five outputs: $(cat one/results.jsonl)"
 for line in 3 4; do refused one $line "an earlier entry has the output 'a.wav'"; done
-for line in 6 7; do refused one $line "same file as the output of line 5"; done
-refused one 9 "same file as the output of line 8"
-refused one 11 "same file as the output of line 10"
+for line in 6 7; do refused one $line "must not lie behind a link"; done
+refused one 9 "is a symbolic link, which must not be here"
+[ "$(cat one/other/second.wav)" = old ] || fail "another name of an older file was changed"
+# The second output of a row is one, too.
+printf 'input,response,output,early_ms\na.wav,ir.wav,x.wav,5\na.wav,ir.wav,x.early.wav,\nb.wav,ir.wav,y.wav,\n' >early.csv
+batch 1 early.csv --out early
+refused early 3 "an earlier entry has the output 'x.early.wav'"
 
 # A name that exists is that file before it is a pattern, as input, response, noise and shard: the shell expands t*.wav to it.
 mkdir -p exact/in exact/other
@@ -58,36 +62,47 @@ done
 batch 0 --inputs 'exact/in/{ab,t [[]1]}.wav' --irs ir.wav --out exact/pattern
 [ "$(find exact/pattern -name '*.wav' | wc -l)" -eq 2 ] || fail "a pattern: $(find exact/pattern)"
 
-# An output that is the input or response of another entry.
-mkdir two && cp a.wav b.wav ir.wav two && ln -s two three
-printf 'input,response,output\ntwo/a.wav,ir.wav,c.wav\nb.wav,ir.wav,a.wav\nthree/b.wav,ir.wav,b.wav\na.wav,two/ir.wav,d.wav\na.wav,ir.wav,ir.wav\n' >two.csv
-batch 1 two.csv --out two
-refused two 3 "same file as the input of line 2"
-refused two 6 "same file as the response of line 5"
-[ "$(grep -c '"status":"done"' two/results.jsonl)" -eq 3 ] || fail "not three done: $(cat two/results.jsonl)"
-cmp ir.wav two/ir.wav || fail "a response was replaced"
-# Two entries that replace each other's input: both are refused.
-mkdir swap && cp a.wav b.wav swap
-printf 'input,response,output\nswap/a.wav,ir.wav,b.wav\nswap/b.wav,ir.wav,a.wav\n' >swap.csv
-batch 1 swap.csv --out swap
-cmp a.wav swap/a.wav || fail "an input was replaced"
-cmp b.wav swap/b.wav || fail "an input was replaced"
-
-# An output that is a file its own response is read from: the response, another name of it, a file of a matrix, one in series.
-mkdir self && cp a.wav ir.wav self && cp ir.wav self/part.wav && cp ir.wav self/next.wav && ln self/ir.wav self/hard.wav
-echo "1 1 part.wav" >self/one.matrix
-printf 'input,response,output,series\na.wav,self/ir.wav,ir.wav,\na.wav,self/ir.wav,hard.wav,\na.wav,self/one.matrix,part.wav,\nb.wav,self/one.matrix,b.wav,\na.wav,ir.wav,next.wav,self/next.wav\nself/a.wav,ir.wav,a.wav,\n' >self.csv
-batch 1 self.csv --out self
-refused self 2 "same file as the response of line 2"
-refused self 3 "same file as the output of line 2"
-refused self 4 "same file as the response of line 4"
-refused self 6 "same file as the response of line 6"
-[ "$(grep -c '"status":"done"' self/results.jsonl)" -eq 2 ] || fail "not two done: $(cat self/results.jsonl)"
-for file in ir part next; do cmp ir.wav self/$file.wav || fail "self/$file.wav was replaced"; done
-rm -r self/results.jsonl self/b.wav && cp a.wav self
-printf 'input,response,output\na.wav,self/ir.wav,hard.wav\n' >self.csv
-batch 1 self.csv --out self
-refused self 2 "same file as the response of line 2"
+# What is read lies outside of the folder, whatever link leads to it, and whether it is there already: input, response, noise,
+# a file of a matrix, one in series, a shard, a list. The batch does nothing, and names the file.
+mkdir -p two/sub && cp a.wav ir.wav two && cp ir.wav two/sub/part.wav && ln -s two three && ln -s two/a.wav linked.wav
+echo "1 1 two/sub/part.wav" >one.matrix
+tar cf two/shard.tar a.wav
+printf 'k two/ir.wav\n' >irs.scp && printf 'k ir.wav\n' >two/irs.scp
+cp -a two two_before
+# inside FILE HEADER ROW [OPTION...]: a batch into two/ that reads FILE is refused
+inside() {
+    printf '%s\n%s\n' "$2" "$3" >inside.csv
+    file=$1
+    shift 3
+    for out in two ./three/ two/sub/..; do
+        batch 2 inside.csv --out $out "$@"
+        one_line "$file: is read by the batch and lies in $out, the folder of its outputs; name another folder"
+        batch 2 inside.csv --out $out "$@" --dry-run
+    done
+}
+row=input,response,output
+inside two/a.wav $row two/a.wav,ir.wav,a.wav
+inside two/a.wav $row two/a.wav,ir.wav,b.wav
+inside three/a.wav $row three/a.wav,ir.wav,b.wav
+inside linked.wav $row linked.wav,ir.wav,b.wav
+inside two/sub/new.wav $row two/sub/new.wav,ir.wav,b.wav
+inside two/ir.wav $row a.wav,two/ir.wav,b.wav
+inside two/ir.wav input,output a.wav,b.wav --irs irs.scp
+inside two/irs.scp input,output a.wav,b.wav --irs two/irs.scp
+inside two/a.wav $row,noise,snr a.wav,ir.wav,b.wav,two/a.wav,3
+inside two/sub/part.wav $row a.wav,one.matrix,b.wav
+inside two/ir.wav $row,series a.wav,ir.wav,b.wav,two/ir.wav
+inside two/shard.tar/a.wav $row two/shard.tar/a.wav,ir.wav,b.wav
+inside two/a.wav inputs,response,output "b.wav|two/a.wav,ir.wav,b.wav"
+batch 2 --inputs two/shard.tar --irs ir.wav --out two --shard-size 1
+diff -r two two_before || fail "a refused batch changed its folder"
+# The folder may lie in that of the inputs, as long as no input lies in it.
+mkdir deep && cp a.wav b.wav deep
+batch 0 --inputs 'deep/**/*.wav' --irs ir.wav --out deep/wet
+batch 2 --inputs 'deep/**/*.wav' --irs ir.wav --out deep/wet
+one_line "deep/wet/a.wav: is read by the batch and lies in deep/wet"
+batch 0 --inputs 'deep/*.wav' --irs ir.wav --out deep/wet --resume
+says "$work/log/err" "2 done before"
 
 # Names that are not UTF-8, have control characters or are long: every line of results.jsonl has the name and the reason.
 bad=$(printf 'x\377\001\n.wav')
@@ -123,7 +138,9 @@ mkdir -p own/real && ln -s . own/here && ln -s results.jsonl own/log.wav
 cp -a own own_packed
 batch 1 own.csv --out own
 [ "$(grep -c '"status":"done"' own/results.jsonl)" -eq 4 ] || fail "not four done: $(cat own/results.jsonl)"
-for line in 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do refused own $line "writes files of its own"; done
+for line in 2 3 4 5 6 7 8 9 12 13 14 15; do refused own $line "writes files of its own"; done
+refused own 10 "must not lie behind a link"
+refused own 11 "is a symbolic link"
 for output in 000000.tar 000001.tar/x.wav 000002.tar real/results.jsonl; do
     cmp own/$output want.wav || fail "$output: other bytes"
 done
@@ -131,55 +148,20 @@ batch 1 own.csv --out own_packed --shard-size 9
 for line in 16 17; do refused own_packed $line "writes files of its own"; done
 [ "$(tar tf own_packed/000001.tar | tr '\n' ' ')" = "000002.tar real/results.jsonl " ] || fail "$(tar tf own_packed/000001.tar)"
 batch 0 own.csv --out own_packed --shard-size 9 --dry-run
-grep -q '16 refused like this' "$work/log/out" || fail "--dry-run does not tell: $(cat "$work/log/out")"
+grep -q '14 refused like this' "$work/log/out" || fail "--dry-run does not tell: $(cat "$work/log/out")"
 
-# Files that a batch reads and would replace by its own: it does nothing, and names the file. Inputs as shards, responses, noise,
-# lists, the manifest; through links, too.
-mkdir shards && tar cf shards/000000.tar a.wav b.wav && ln -s shards same_shards
-cp -a shards shards_before
-before_refusal() {
-    batch 2 "$@"
-    one_line "would be replaced by a file that it writes"
-    batch 2 "$@" --dry-run
-}
-before_refusal --inputs 'shards/*.tar' --irs ir.wav --out shards --shard-size 1
-before_refusal --inputs 'shards/*.tar' --irs ir.wav --out same_shards --shard-size 5
-printf 'input,response,output\nsame_shards/000000.tar/a.wav,ir.wav,x.wav\n' >member.csv
-before_refusal member.csv --out ./shards/ --shard-size 7
-diff -r shards shards_before || fail "a refused batch changed its folder"
-mkdir listed && cp a.wav listed/manifest.csv
-printf 'input,response,output,noise,snr\na.wav,ir.wav,x.wav,listed/manifest.csv,3\n' >noise.csv
-batch 0 noise.csv --out listed
-before_refusal noise.csv --irs ir.wav --out listed
-echo "1 1 listed/manifest.csv" >named.matrix
-before_refusal --inputs a.wav --irs named.matrix --out listed
-before_refusal listed/results.jsonl --out listed
-batch 0 listed/results.jsonl --out listed --resume
+# Lists that a batch has written may be read again, unless they would be replaced.
+batch 0 --inputs a.wav --irs ir.wav --out listed
+for list in results.jsonl manifest.csv; do
+    batch 0 listed/$list --out listed --resume
+    says "$work/log/err" "1 done before"
+done
+batch 2 listed/results.jsonl --out listed
+one_line "listed/results.jsonl: is read by the batch and lies in listed"
 printf 'input,output\na.wav,a.wav\n' >listed/manifest.csv
-before_refusal listed/manifest.csv --irs ir.wav --out listed
-printf 'k a.wav\n' >listed/wav.scp && printf 'k ir.wav\n' >irs.scp && cp irs.scp listed/irs.scp
-before_refusal listed/wav.scp --irs ir.wav --out listed
-cp listed/wav.scp in.scp
-before_refusal in.scp --irs listed/wav.scp --out listed
+batch 2 listed/manifest.csv --irs ir.wav --out listed
+one_line "listed/manifest.csv: is read"
+printf 'k a.wav\n' >listed/wav.scp
+batch 2 listed/wav.scp --irs ir.wav --out listed
+one_line "listed/wav.scp: is read"
 [ "$(cat listed/wav.scp)" = "k a.wav" ] || fail "a list was replaced"
-# Shards that the batch does not write may be in its folder.
-cp shards/000000.tar shards/000002.tar
-batch 0 --inputs shards/000002.tar --irs ir.wav --out shards --shard-size 5
-cmp shards_before/000000.tar shards/000002.tar || fail "a shard that is read was replaced"
-
-# An output that is a list or a response in series, or with shards its own input, which would be removed when it is packed.
-mkdir late && cp irs.scp ir.wav a.wav late
-printf 'input,output,format\na.wav,irs.scp,wav\nb.wav,b.wav,\n' >late.csv
-batch 1 late.csv --irs late/irs.scp --out late
-refused late 2 "same file as a list that the batch reads"
-printf 'input,response,output,series\na.wav,ir.wav,ir.wav,late/ir.wav\n' >series.csv
-batch 1 series.csv --out late
-refused late 2 "same file as the response of line 2"
-echo "1 1 late/ir.wav" >late.matrix
-printf 'input,response,output,series\na.wav,ir.wav,ir.wav,late.matrix\n' >series.csv
-batch 1 series.csv --out late
-refused late 2 "same file as the response of line 2"
-cmp ir.wav late/ir.wav || fail "a response was replaced"
-batch 1 --inputs late/a.wav --irs ir.wav --out late --shard-size 2
-refused late 2 "same file as the input of line 2"
-cmp a.wav late/a.wav || fail "an input was packed"

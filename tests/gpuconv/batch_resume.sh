@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests --resume: it does the entries that are not done and no others. An entry is done if results.jsonl records it with the
-# same settings and its files have not changed. In place (an output replaces its own input) every file is convolved exactly
-# once, whenever the batch is killed. Argument: the number of rounds.
+# same settings and its files have not changed; whenever the batch was killed, the outputs are those of one that was not.
+# Argument: the number of rounds.
 . "$(dirname "$0")/lib.sh"
 rounds=${1:-30}
 
@@ -94,7 +94,7 @@ mkdir pipe && mkfifo pipe/results.jsonl
 batch 1 list.csv --out pipe --resume
 grep -q 'not a regular file' "$work/log/err" || fail "a FIFO as results.jsonl: $(cat "$work/log/err")"
 
-# In place: killed at random times, resumed, and completed.
+# Killed at random times, resumed, and completed.
 mkdir dry
 n=0
 while [ $n -lt 120 ]; do
@@ -105,42 +105,23 @@ batch 0 --inputs 'dry/*.wav' --irs ir.wav --out want
 round=0
 while [ "$round" -lt "$rounds" ]; do
     round=$((round + 1))
-    rm -rf c && cp -r dry c
+    rm -rf c
     for delay in 0.002 0.011; do
-        "$GPUCONV" batch -b cpu -q --inputs 'c/*.wav' --irs ir.wav --out c --resume --workers $((1 + round % 3)) 2>"$work/log/err" &
+        "$GPUCONV" batch -b cpu -q --inputs 'dry/*.wav' --irs ir.wav --out c --resume --workers $((1 + round % 3)) 2>"$work/log/err" &
         pid=$!
         sleep "$(awk -v s=$round -v d=$delay 'BEGIN { srand(s); print d + rand() * 0.02 }')"
         kill -9 $pid 2>"$work/log/kill"
         wait $pid 2>"$work/log/wait"
     done
-    batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
+    batch 0 --inputs 'dry/*.wav' --irs ir.wav --out c --resume
     same want c
-    [ "$(grep -c '"status":"done"' c/results.jsonl)" -eq 120 ] || fail "round $round: not 120 lines say done"
+    [ "$(grep -o '"output":"[^"]*","status":"done"' c/results.jsonl | sort -u | wc -l)" -eq 120 ] || fail "round $round: not 120 outputs are done"
 done
 before c
-batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
+batch 0 --inputs 'dry/*.wav' --irs ir.wav --out c --resume
 redone c
-
-# Killed between the "replacing" line and the "done" line: after the output got its name, and before.
-grep -v '"output":"x5.wav","status":"done"' c/results.jsonl >some && cp some c/results.jsonl
-batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
-redone c
-grep -q '"output":"x5.wav","status":"done"' c/results.jsonl || fail "a finished entry is not recorded"
-cp some c/results.jsonl && cp dry/x5.wav c/x5.wav
-batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
-redone c x5.wav
-same want c
-# In a copy of the folder, with other inodes and times, outputs are recognised by their content; a file that the user
-# restores is an input.
-cp -r c moved && cp dry/x7.wav moved/x7.wav
+# A copy of the folder is as good.
+cp -r c moved
 before moved
-batch 0 --inputs 'moved/*.wav' --irs ir.wav --out moved --resume
-redone moved x7.wav
-same want moved
-# Other settings cannot be applied to an input that was replaced.
-before c
-batch 1 --inputs 'c/*.wav' --irs other.wav --out c --resume
-redone c
-grep -q 'replaced its input' c/results.jsonl || fail "not reported: $(tail -n 1 c/results.jsonl)"
-batch 0 --inputs 'c/*.wav' --irs ir.wav --out c --resume
-redone c
+batch 0 --inputs 'dry/*.wav' --irs ir.wav --out moved --resume
+redone moved

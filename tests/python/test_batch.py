@@ -100,7 +100,7 @@ def test_the_lists_of_kaldi_and_lhotse(corpus, tmp_path):
     with gzip.open(tmp_path / "lhotse" / "recordings.jsonl.gz", "rt") as file:
         made = [json.loads(line) for line in file]
     assert [recording["num_samples"] for recording in made] == [6000, 6500, 7000] and result.done == 3
-    with pytest.raises(ValueError, match="wav.scp: is read by the batch and would be replaced by a file that it writes"):
+    with pytest.raises(ValueError, match="wav.scp: is read by the batch and lies in .*, the folder of its outputs"):
         gpuconv.batch(kaldi, irs=corpus / "room0.wav", out=tmp_path)
 
 

@@ -100,7 +100,7 @@ def test_an_utterance_without_transcript_or_speaker_is_refused(sounds, tmp_path)
     with pytest.warns(UserWarning, match="text has no line"):
         result = gpuconv.batch(data, irs=sounds / "room0.wav", out=tmp_path / "out", preset="speech")
     assert result.failed == 1 and check_kaldi(tmp_path / "out") == [b"rec-a"]
-    with pytest.raises(ValueError, match="would be replaced"):
+    with pytest.raises(ValueError, match="lies in .*, the folder of its outputs"):
         gpuconv.batch(data, irs=sounds / "room0.wav", out=data, preset="speech")
 
 

@@ -101,7 +101,7 @@ def test_a_callback_is_called_on_the_thread_that_called(tmp_path):
     gpuconv.write(tmp_path / "x.wav", np.ones(1 << 20, np.float32), 48000)
     seen = set()
     gpuconv.convolve_file(tmp_path / "x.wav", tmp_path / "x.wav", tmp_path / "y.wav", progress=lambda *_: seen.add(threading.get_ident()))
-    gpuconv.batch(inputs=tmp_path / "x.wav", irs=tmp_path / "x.wav", out=tmp_path, progress=lambda *_: seen.add(threading.get_ident()))
+    gpuconv.batch(inputs=tmp_path / "x.wav", irs=tmp_path / "x.wav", out=tmp_path / "wet", progress=lambda *_: seen.add(threading.get_ident()))
     assert seen == {threading.get_ident()}
     with pytest.warns(UserWarning, match="clipped") as record:
         gpuconv.convolve_file(tmp_path / "x.wav", tmp_path / "x.wav", tmp_path / "y.wav", encoding="s16")

@@ -43,10 +43,6 @@ static void report(void *context, int64_t entry, const gc_outcome *o) {
     gc_batch_record(t->state, t->device, entry, o);
 }
 
-static gpuconv_status announce_replacement(void *context, int64_t entry, const gc_outcome *o, gpuconv_error *error) {
-    return gc_batch_announce(((batch_thread *)context)->state, entry, o, error);
-}
-
 /* Counts a worker that got no slot, because memory is short or its device is unusable, and notes an unusable device
  * once.
  * @return whether other workers may have slots, so that the batch can continue without this one */
@@ -80,7 +76,6 @@ static void *run_worker(void *argument) {
                    .copy_permits = &s->copy_permits,
                    .next = next_entry,
                    .report = report,
-                   .announce_replacement = announce_replacement,
                    .context = t};
     bool has_slot;
     gc_flush_subnormals();

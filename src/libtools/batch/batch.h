@@ -49,7 +49,7 @@ gc_own_files gc_batch_own_files(const gc_batch *batch);
 
 /* Locks the folder, processes all entries and writes the list of the outputs, if the manifest is a list of another
  * program. An entry that fails is recorded in results.jsonl and counted, and the batch continues. The batch itself
- * fails with ARGUMENT (it would replace a file that it reads), FILE (the folder, its lock, or a file that is not an
+ * fails with ARGUMENT (it reads a file in its folder), FILE (the folder, its lock, or a file that is not an
  * output), DEVICE, MEMORY, STATE (another rank ended) or CANCELLED. */
 gpuconv_status gc_batch_run(const gc_batch *batch, gc_batch_progress *progress, gpuconv_error *error);
 

@@ -138,8 +138,8 @@ static int take_for_rank(void *context, int64_t *entries) {
     return n;
 }
 
-/* Stores the outcomes that another rank reports. @return whether its lines are written */
-static bool accept_report(void *context, const gc_ranks_report *report) {
+/* Stores the outcomes that another rank reports. */
+static void accept_report(void *context, const gc_ranks_report *report) {
     gc_batch_state *s = context;
     gpuconv_error error = {0};
     pthread_mutex_lock(&s->lock);
@@ -150,7 +150,6 @@ static bool accept_report(void *context, const gc_ranks_report *report) {
     pthread_mutex_unlock(&s->lock);
     if (status)
         gc_batch_fail(s, status, &error);
-    return status == GPUCONV_OK;
 }
 
 bool gc_batch_serve_ranks(gc_batch_state *s) {
@@ -158,7 +157,7 @@ bool gc_batch_serve_ranks(gc_batch_state *s) {
 }
 
 /* Sends this rank's unsent outcomes to rank 0. @return as gc_ranks.request; -1: no answer, and the batch has failed */
-static int send_report(gc_batch_state *s, bool leaving, bool lines_only, int64_t *entries) {
+static int send_report(gc_batch_state *s, bool leaving, int64_t *entries) {
     pthread_mutex_lock(&s->lock);
     gc_ranks_report report = s->unsent;
     char *lines = s->unsent_lines;
@@ -168,7 +167,6 @@ static int send_report(gc_batch_state *s, bool leaving, bool lines_only, int64_t
     pthread_mutex_unlock(&s->lock);
     report.lines = lines;
     report.leaving = leaving;
-    report.lines_only = lines_only;
     int n = s->batch->ranks->request(&report, entries);
     free(lines);
     if (n < 0) {
@@ -183,7 +181,7 @@ static int send_report(gc_batch_state *s, bool leaving, bool lines_only, int64_t
 static bool request_entries(gc_batch_state *s) {
     int64_t entries[GC_RANKS_ENTRIES];
     gpuconv_error error = {0};
-    int n = send_report(s, false, false, entries);
+    int n = send_report(s, false, entries);
     if (n <= 0)
         return false;
     if (!s->folder_lock && gc_batch_lock_folder(s, &error)) {
@@ -200,7 +198,7 @@ static bool request_entries(gc_batch_state *s) {
 
 void gc_batch_leave_ranks(gc_batch_state *s) {
     int64_t unused[GC_RANKS_ENTRIES];
-    (void)send_report(s, true, false, unused);
+    (void)send_report(s, true, unused);
 }
 
 bool gc_batch_next(gc_batch_state *s, int64_t *entry) {
@@ -216,25 +214,4 @@ bool gc_batch_next(gc_batch_state *s, int64_t *entry) {
     }
     pthread_mutex_unlock(&s->request_lock);
     return found;
-}
-
-gpuconv_status gc_batch_announce(gc_batch_state *s, int64_t entry, const gc_outcome *o, gpuconv_error *error) {
-    const bool first = gc_batch_is_first_rank(s);
-    int64_t unused[GC_RANKS_ENTRIES];
-    char *line = gc_result_line(&s->batch->manifest->entry[entry], o);
-    if (!line)
-        return gc_fail_memory(error, "results");
-    if (!first)
-        pthread_mutex_lock(&s->request_lock);
-    pthread_mutex_lock(&s->lock);
-    gpuconv_status status = store_lines(s, line, strlen(line), error);
-    pthread_mutex_unlock(&s->lock);
-    if (!first) {
-        if (!status && send_report(s, false, true, unused) != 1)
-            status = gc_fail(error, GPUCONV_ERROR_STATE, "%s: the first rank could not write results.jsonl",
-                             s->batch->manifest->entry[entry].output);
-        pthread_mutex_unlock(&s->request_lock);
-    }
-    free(line);
-    return status;
 }

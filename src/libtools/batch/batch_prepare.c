@@ -74,74 +74,35 @@ static gpuconv_status choose_devices(gc_batch_state *s, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-/* Writes the "done" line of an entry that an earlier run finished without recording it. */
-static gpuconv_status record_late(gc_batch_state *s, const gc_entry *e, const gc_past_line *p, gpuconv_error *error) {
-    gc_outcome o = {.where = p->where,
-                    .seconds = p->seconds,
-                    .audio = p->audio,
-                    .clipped = p->clipped,
-                    .input = p->input,
-                    .response = p->response,
-                    .noise = p->noise,
-                    .output = p->output,
-                    .rate = p->rate,
-                    .channels = p->channels,
-                    .frames = p->frames,
-                    .early_size = p->early_size,
-                    .offset = p->offset,
-                    .noise_offset = p->noise_offset,
-                    .in_place = p->in_place};
-    char *line = gc_result_line(e, &o);
-    gpuconv_status status =
-        line ? gc_results_write(s->results, line, strlen(line), error) : gc_fail_memory(error, "results");
-    free(line);
-    return status;
-}
-
-/* Skips an entry that is done, refuses one whose input was replaced, and lists any other. */
-static gpuconv_status list_entry(gc_batch_state *s, int64_t i, gc_verdict verdict, const gc_past_line *past,
-                                 gpuconv_error *error) {
-    gc_entry *e = &s->batch->manifest->entry[i];
-    if (verdict == GC_VERDICT_DONE || verdict == GC_VERDICT_UNRECORDED)
-        s->progress.skipped++;
-    else
-        s->todo[s->todo_count++] = i;
-    if (s->packer && verdict != GC_VERDICT_DONE && verdict != GC_VERDICT_UNRECORDED)
-        gc_packer_expect(s->packer, i);
-    if (verdict == GC_VERDICT_UNRECORDED)
-        return record_late(s, e, past, error);
-    if (verdict == GC_VERDICT_INPUT_REPLACED &&
-        !gc_entry_refuse(e,
-                         "an earlier run with other settings, response or input replaced its input; restore the "
-                         "input or remove this line:",
-                         e->output))
-        return gc_fail_memory(error, "a list of entries");
-    return GPUCONV_OK;
-}
-
 /* Opens results.jsonl and lists the entries to do: all, or with --resume the unfinished ones. */
 static gpuconv_status list_entries(gc_batch_state *s, const char *results, gpuconv_error *error) {
     const gc_manifest *m = s->batch->manifest;
     gc_history *history = NULL;
-    unsigned char *verdict = gc_calloc(gc_max(1, m->entries), 1);
+    unsigned char *done = gc_calloc(gc_max(1, m->entries), 1);
     int64_t complete_bytes = 0;
     bool newline = false;
-    gpuconv_status status = verdict ? GPUCONV_OK : gc_fail_memory(error, "a list of entries");
+    gpuconv_status status = done ? GPUCONV_OK : gc_fail_memory(error, "a list of entries");
     if (!status && s->batch->resume) {
         history = gc_history_new(m);
         status = history ? gc_history_read(history, results, &complete_bytes, &newline, error)
                          : gc_fail_memory(error, "a list of entries");
         if (!status)
-            status = gc_history_judge(history, s->batch->folder, s->packer, s->workers, verdict, error);
+            status = gc_history_judge(history, s->batch->folder, s->packer, s->workers, done, error);
     }
     if (!status)
         status = gc_results_open(results, s->batch->resume, &s->results, error);
     if (!status && s->batch->resume)
         status = gc_results_repair(s->results, complete_bytes, newline, error);
-    for (int64_t i = 0; i < m->entries && !status; i++)
-        status = list_entry(s, i, verdict[i], history ? gc_history_last_line(history, i) : NULL, error);
+    for (int64_t i = 0; i < m->entries && !status; i++) {
+        if (!done[i])
+            s->todo[s->todo_count++] = i;
+        if (!done[i] && s->packer)
+            gc_packer_expect(s->packer, i);
+    }
+    if (!status)
+        s->progress.skipped = m->entries - s->todo_count;
     gc_history_free(history);
-    free(verdict);
+    free(done);
     return status;
 }
 

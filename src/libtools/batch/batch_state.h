@@ -73,9 +73,6 @@ bool gc_batch_next(gc_batch_state *state, int64_t *entry);
 /* Records an outcome in results.jsonl, or for the next report to rank 0. `device` is an index into state->device. */
 void gc_batch_record(gc_batch_state *state, int device, int64_t entry, const gc_outcome *outcome);
 
-/* Records a line before an output replaces its own input. On another rank blocks until rank 0 has written it. */
-gpuconv_status gc_batch_announce(gc_batch_state *state, int64_t entry, const gc_outcome *outcome, gpuconv_error *error);
-
 /* On another rank, sends the last outcomes and leaves the batch. */
 void gc_batch_leave_ranks(gc_batch_state *state);
 

@@ -1,63 +1,40 @@
-/* Finds entries with the same output or the same response, with a hash table of each. */
+/* Finds entries with the same output or the same response. */
 #include "duplicates.h"
 
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/hash.h"
-#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/map.h"
 
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-typedef struct table {
-    gc_entry *
-        *slot; /* the first entry with each name, or NULL; their number is a power of two, at least half are free */
-    uint64_t mask;
-    size_t member; /* offset of the name in an entry */
-} table;
-
-static const char *name_of(const table *t, const gc_entry *e) {
-    return *(char *const *)(const void *)((const char *)e + t->member);
+/* Returns the first entry with a name: an earlier one, or `e` itself. NULL: out of memory. */
+static gc_entry *find_or_insert(gc_map *map, const char *name, gc_entry *e) {
+    void **first = gc_map_put(map, name, strlen(name));
+    if (first && !*first)
+        *first = e;
+    return first ? *first : NULL;
 }
 
-/* Returns the first entry with the name of `e`: an earlier one, or `e` itself, which is then inserted. */
-static gc_entry *find_or_insert(const table *t, gc_entry *e) {
-    const char *name = name_of(t, e);
-    uint64_t at = gc_hash(name);
-    for (;; at++) {
-        gc_entry **slot = &t->slot[at & t->mask];
-        if (!*slot)
-            *slot = e;
-        if (*slot == e || strcmp(name_of(t, *slot), name) == 0)
-            return *slot;
-    }
-}
-
-static bool new_table(table *t, const gc_manifest *m, size_t member) {
-    int64_t slots = 64;
-    while (slots < 2 * m->entries)
-        slots *= 2;
-    *t = (table){gc_calloc(slots, (int64_t)sizeof(gc_entry *)), (uint64_t)slots - 1, member};
-    return t->slot != NULL;
+/* Inserts an output, or refuses the entry if an earlier output has the name. @return false: out of memory */
+static bool add_output(gc_map *outputs, const char *name, gc_entry *e) {
+    const int64_t before = outputs->count;
+    return !name || (find_or_insert(outputs, name, e) &&
+                     (outputs->count > before || gc_entry_refuse(e, "an earlier entry has the output", name)));
 }
 
 gpuconv_status gc_find_duplicates(gc_manifest *m, gpuconv_error *error) {
-    table outputs = {0}, responses = {0};
-    bool good =
-        new_table(&outputs, m, offsetof(gc_entry, output)) && new_table(&responses, m, offsetof(gc_entry, response));
+    gc_map outputs = {0}, responses = {0};
+    bool good = true;
     for (int64_t i = 0; i < m->entries && good; i++) {
         gc_entry *e = &m->entry[i];
         if (e->refusal)
             continue;
-        if (find_or_insert(&outputs, e) != e) {
-            good = gc_entry_refuse(e, "an earlier entry has the output", e->output);
-            continue;
-        }
-        gc_entry *first = find_or_insert(&responses, e);
-        if (first != e)
+        good = add_output(&outputs, e->output, e) && (e->refusal || add_output(&outputs, gc_entry_early(e), e));
+        gc_entry *first = good && !e->refusal ? find_or_insert(&responses, e->response, e) : e;
+        good = good && first;
+        if (first && first != e)
             first->shared = e->shared = true;
     }
-    free((void *)outputs.slot);
-    free((void *)responses.slot);
+    gc_map_free(&outputs);
+    gc_map_free(&responses);
     return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
 }

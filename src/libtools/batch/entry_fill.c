@@ -2,8 +2,8 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
-#include "place.h"
 #include "row.h"
+#include "text.h"
 
 #include <errno.h>
 #include <math.h>

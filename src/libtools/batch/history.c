@@ -3,11 +3,10 @@
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/hash.h"
+#include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
-#include "place.h"
 #include "results.h"
 #include "text.h"
 #include "text_file.h"
@@ -21,17 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The state of a response that several entries share. */
-typedef struct shared {
-    const char *path; /* NULL: a free slot */
-    gc_state state;
-} shared;
-
 struct gc_history {
     const gc_manifest *manifest;
     gc_past_line *past;
-    int64_t *slot; /* hash table from an output to the index of its entry, plus 1; 0: a free slot */
-    uint64_t mask;
+    gc_map outputs; /* from an output to its entry */
 
     /* The line that is being read. */
     char *line;
@@ -42,8 +34,8 @@ struct gc_history {
     /* Used by gc_history_judge. */
     const char *folder;
     const gc_packer *packer;
-    unsigned char *verdict;
-    shared *shared; /* hash table by path, as many as slots */
+    unsigned char *done;
+    gc_map shared; /* from the path of a response that several entries share to its state */
     pthread_mutex_t lock;
 };
 
@@ -51,24 +43,21 @@ gc_history *gc_history_new(const gc_manifest *m) {
     gc_history *h = gc_calloc(1, sizeof *h);
     if (!h)
         return NULL;
-    int64_t slots = gc_power_of_two(gc_max(64, 2 * m->entries));
-    *h = (gc_history){.manifest = m, .mask = (uint64_t)slots - 1};
+    *h = (gc_history){.manifest = m};
     pthread_mutex_init(&h->lock, NULL);
     h->past = gc_calloc(gc_max(1, m->entries), sizeof *h->past);
-    h->slot = gc_calloc(slots, sizeof *h->slot);
-    if (!h->past || !h->slot) {
-        gc_history_free(h);
-        return NULL;
+    bool good = h->past != NULL;
+    for (int64_t i = 0; i < m->entries && good; i++) {
+        gc_entry *e = &m->entry[i];
+        void **first = e->refusal ? NULL : gc_map_put(&h->outputs, e->output, strlen(e->output));
+        good = e->refusal || first;
+        if (first && !*first)
+            *first = e;
     }
-    for (int64_t i = 0; i < m->entries; i++) {
-        if (m->entry[i].refusal)
-            continue;
-        uint64_t at = gc_hash(m->entry[i].output);
-        while (h->slot[at & h->mask])
-            at++;
-        h->slot[at & h->mask] = i + 1;
-    }
-    return h;
+    if (good)
+        return h;
+    gc_history_free(h);
+    return NULL;
 }
 
 void gc_history_free(gc_history *h) {
@@ -76,7 +65,7 @@ void gc_history_free(gc_history *h) {
         return;
     pthread_mutex_destroy(&h->lock);
     free(h->past);
-    free(h->slot);
+    gc_map_free(&h->outputs);
     free(h->line);
     free(h);
 }
@@ -94,25 +83,16 @@ static bool has_name(const json_t *object, const char *name, const char *exact, 
     return hex ? gc_text_is_hex_of(hex, text) : given && strcmp(given, text) == 0;
 }
 
-/* Finds the entry with the output that a line names. *index -1: none. @return false: out of memory */
-static bool find_entry(const gc_history *h, const json_t *object, int64_t *index) {
+/* Finds the entry with the output that a line names. *entry NULL: none. @return false: out of memory */
+static bool find_entry(const gc_history *h, const json_t *object, const gc_entry **entry) {
     const char *output = json_string_value(json_object_get(object, "output"));
     const char *hex = json_string_value(json_object_get(object, "output_bytes"));
-    size_t digits = hex ? strlen(hex) : 0;
-    char *path = !output ? NULL : hex ? gc_calloc((int64_t)digits / 2 + 1, 1) : strdup(output);
-    *index = -1;
+    char *path = !output ? NULL : hex ? gc_text_unhex(hex) : strdup(output);
+    *entry = NULL;
     if (!path)
         return !output;
-    for (size_t i = 0; i + 1 < digits; i += 2) {
-        const char pair[3] = {hex[i], hex[i + 1], '\0'};
-        path[i / 2] = (char)strtol(pair, NULL, 16);
-    }
     gc_path_normalise(path);
-    for (uint64_t at = gc_hash(path); h->slot[at & h->mask]; at++)
-        if (strcmp(h->manifest->entry[h->slot[at & h->mask] - 1].output, path) == 0) {
-            *index = h->slot[at & h->mask] - 1;
-            break;
-        }
+    *entry = gc_map_get(&h->outputs, path, strlen(path));
     free(path);
     return true;
 }
@@ -123,21 +103,13 @@ static bool parse_state(const json_t *object, const char *name, gc_state *state)
     return text && gc_state_parse(text, state);
 }
 
-/* Returns a number of the line's columns; 0 if it has none. */
-static double column_number(const json_t *object, const char *name) {
-    const char *text = json_string_value(json_object_get(json_object_get(object, "columns"), name));
-    double value = 0;
-    return text && gc_number_parse(text, &value) ? value : 0;
-}
-
-/* Fills *p from a "done" or "replacing" line. */
-static void parse_past_line(gc_past_line *p, const gc_entry *e, const json_t *object, bool replacing) {
+/* Fills *p from a "done" line. */
+static void parse_past_line(gc_past_line *p, const gc_entry *e, const json_t *object) {
     char *settings = gc_settings_of(e);
     const char *given = json_string_value(json_object_get(object, "settings"));
     const char *version = json_string_value(json_object_get(object, "version"));
     const json_t *size = json_object_get(object, "output_size"), *early = json_object_get(object, "early_size");
-    const char *where = json_string_value(json_object_get(object, "where"));
-    *p = (gc_past_line){.known = true, .done = !replacing};
+    *p = (gc_past_line){.known = true, .done = true, .output_size = -1};
     p->same_input_name = has_name(object, "input", "input_bytes", e->input);
     p->same_response_name = has_name(object, "response", "response_bytes", e->response);
     p->same_settings = given && settings && strcmp(given, settings) == 0;
@@ -146,37 +118,30 @@ static void parse_past_line(gc_past_line *p, const gc_entry *e, const json_t *ob
     (void)parse_state(object, "input_was", &p->input);
     (void)parse_state(object, "response_was", &p->response);
     (void)parse_state(object, "noise_was", &p->noise);
-    p->in_place = parse_state(object, "output_was", &p->output);
-    if (!p->in_place && json_is_integer(size))
-        p->output.size = json_integer_value(size);
-    (void)snprintf(p->where, sizeof p->where, "%s", where && strlen(where) < sizeof p->where ? where : "");
-    p->seconds = json_number_value(json_object_get(object, "seconds"));
+    if (json_is_integer(size))
+        p->output_size = json_integer_value(size);
     p->audio = json_number_value(json_object_get(object, "audio"));
-    p->clipped = json_integer_value(json_object_get(object, "clipped"));
     p->rate = (int)json_integer_value(json_object_get(object, "rate"));
     p->channels = (int)json_integer_value(json_object_get(object, "channels"));
     p->frames = json_integer_value(json_object_get(object, "frames"));
     p->early_size = json_is_integer(early) ? json_integer_value(early) : -1;
-    p->offset = column_number(object, "offset");
-    p->noise_offset = column_number(object, "noise_offset");
 }
 
 /* Parses a line. *understood: it is a JSON object. @return false: out of memory */
 static bool parse_line(gc_history *h, const char *line, size_t length, bool *understood) {
-    int64_t i;
+    const gc_entry *e;
     json_error_t why;
     json_t *object = json_loadb(line, length, 0, &why);
     if (!object && json_error_code(&why) == json_error_out_of_memory)
         return false;
     const char *status = json_string_value(json_object_get(object, "status"));
     *understood = json_is_object(object);
-    bool good = find_entry(h, object, &i);
-    if (good && i >= 0 && status) {
-        gc_past_line *p = &h->past[i];
-        bool replacing = strcmp(status, "replacing") == 0;
-        if (replacing || strcmp(status, "done") == 0)
-            parse_past_line(p, &h->manifest->entry[i], object, replacing);
-        else if (json_integer_value(json_object_get(object, "line")) == h->manifest->entry[i].line)
+    bool good = find_entry(h, object, &e);
+    if (good && e && status) {
+        gc_past_line *p = &h->past[e - h->manifest->entry];
+        if (strcmp(status, "done") == 0)
+            parse_past_line(p, e, object);
+        else if (json_integer_value(json_object_get(object, "line")) == e->line)
             p->done = false; /* a line of another entry was refused, because this one has the output */
     }
     json_decref(object);
@@ -262,18 +227,15 @@ gpuconv_status gc_history_read(gc_history *h, const char *path, int64_t *complet
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-/* Returns the state of a response or noise; that of a shared one is determined once. */
-static gc_state shared_state(gc_history *h, const char *path, bool is_shared) {
+/* Returns the state of a response; that of a shared one is determined once. */
+static gc_state response_state(gc_history *h, const char *path, bool is_shared) {
     if (!is_shared)
         return gc_state_of_response(path);
     pthread_mutex_lock(&h->lock);
-    uint64_t at = gc_hash(path);
-    while (h->shared[at & h->mask].path && strcmp(h->shared[at & h->mask].path, path) != 0)
-        at++;
-    shared *s = &h->shared[at & h->mask];
-    if (!s->path)
-        *s = (shared){path, gc_state_of_response(path)};
-    gc_state state = s->state;
+    void **known = gc_map_put(&h->shared, path, strlen(path));
+    if (known && !*known && (*known = malloc(sizeof(gc_state))))
+        *(gc_state *)*known = gc_state_of_response(path);
+    const gc_state state = known && *known ? *(gc_state *)*known : (gc_state){.size = -1};
     pthread_mutex_unlock(&h->lock);
     return state;
 }
@@ -284,7 +246,7 @@ static gc_state sources_state(gc_history *h, const gc_entry *e, bool responses) 
     for (int i = 0; i < gc_entry_sources(e); i++) {
         const gc_source s = gc_entry_source(e, i);
         const gc_state state =
-            responses ? shared_state(h, s.response, i == 0 && e->shared && h->shared) : gc_state_of_path(s.input);
+            responses ? response_state(h, s.response, i == 0 && e->shared) : gc_state_of_path(s.input);
         joined = i ? gc_state_join(&joined, &state) : state;
     }
     return joined;
@@ -305,35 +267,13 @@ static bool same_rest(const gc_history *h, const gc_past_line *p, const gc_entry
             S_ISREG(st.st_mode) && st.st_size == p->early_size);
 }
 
-static bool is_same_file(const gc_state *state, const struct stat *st) {
-    return state->size >= 0 && state->device == (uint64_t)st->st_dev && state->inode == st->st_ino;
-}
-
-/* Judges an entry whose output exists as the regular file with the status `st`. */
-static gc_verdict judge_file(gc_history *h, const gc_past_line *p, const gc_entry *e, const char *output,
-                             const struct stat *st) {
-    const gc_state input = sources_state(h, e, false);
-    const bool replaced = p->in_place && is_same_file(&input, st);
-    if (p->in_place && !gc_state_is_at(&p->output, output))
-        return GC_VERDICT_DO;
-    if (!p->in_place && !(p->done && p->same_version && p->output.size >= 0 && st->st_size == p->output.size))
-        return GC_VERDICT_DO;
-    const gc_state response = sources_state(h, e, true);
-    const bool same = p->same_settings && same_rest(h, p, e, false) &&
-                      (replaced || (p->same_input_name && gc_state_same(&p->input, &input))) && p->same_response_name &&
-                      gc_state_same(&p->response, &response);
-    if (same)
-        return p->done ? GC_VERDICT_DONE : GC_VERDICT_UNRECORDED;
-    return replaced ? GC_VERDICT_INPUT_REPLACED : GC_VERDICT_DO;
-}
-
-/* Judges an entry whose output, of `bytes` bytes, is in a shard. */
-static gc_verdict judge_packed(gc_history *h, const gc_past_line *p, const gc_entry *e, int64_t bytes) {
+/* Decides whether an entry is done whose output exists and has `bytes` bytes. */
+static bool is_done(gc_history *h, const gc_past_line *p, const gc_entry *e, int64_t bytes, bool packed) {
+    if (!(p->done && p->same_version && p->same_settings && p->output_size == bytes && p->same_input_name &&
+          p->same_response_name))
+        return false;
     const gc_state input = sources_state(h, e, false), response = sources_state(h, e, true);
-    bool same = p->done && p->same_version && p->same_settings && p->output.size == bytes && p->same_input_name &&
-                p->same_response_name && gc_state_same(&p->input, &input) && gc_state_same(&p->response, &response) &&
-                same_rest(h, p, e, true);
-    return same ? GC_VERDICT_DONE : GC_VERDICT_DO;
+    return gc_state_same(&p->input, &input) && gc_state_same(&p->response, &response) && same_rest(h, p, e, packed);
 }
 
 static void judge_entry(void *context, int64_t i, int worker) {
@@ -344,29 +284,27 @@ static void judge_entry(void *context, int64_t i, int worker) {
     char path[8192];
     int64_t bytes;
     (void)worker;
-    h->verdict[i] = GC_VERDICT_DO;
+    h->done[i] = false;
     if (e->refusal || !p->known || snprintf(path, sizeof path, "%s/%s", h->folder, e->output) >= (int)sizeof path)
         return;
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
-        h->verdict[i] = (unsigned char)judge_file(h, p, e, path, &st);
+        h->done[i] = is_done(h, p, e, st.st_size, false);
     else if (h->packer && gc_packer_has(h->packer, i, &bytes))
-        h->verdict[i] = (unsigned char)judge_packed(h, p, e, bytes);
+        h->done[i] = is_done(h, p, e, bytes, true);
 }
 
 gpuconv_status gc_history_judge(gc_history *h, const char *folder, const gc_packer *packer, int threads,
-                                unsigned char *verdict, gpuconv_error *error) {
+                                unsigned char *done, gpuconv_error *error) {
     h->folder = folder;
     h->packer = packer;
-    h->verdict = verdict;
-    h->shared = gc_calloc((int64_t)h->mask + 1, sizeof *h->shared);
+    h->done = done;
     gc_pool *pool = gc_pool_new(h->manifest->entries < 64 ? 1 : threads);
-    bool good = h->shared && pool;
-    if (good)
-        gc_pool_run(pool, judge_entry, h, h->manifest->entries);
+    if (!pool)
+        return gc_fail_memory(error, "the results of earlier runs");
+    gc_pool_run(pool, judge_entry, h, h->manifest->entries);
     gc_pool_free(pool);
-    free(h->shared);
-    h->shared = NULL;
-    if (good && gc_cancelled()) /* the pool has skipped entries */
-        return gc_fail_cancelled(error, "the results of earlier runs");
-    return good ? GPUCONV_OK : gc_fail_memory(error, "the results of earlier runs");
+    for (int64_t i = 0; i < h->shared.slots; i++)
+        free(h->shared.slot[i].value);
+    gc_map_free(&h->shared);
+    return gc_cancelled() ? gc_fail_cancelled(error, "the results of earlier runs") : GPUCONV_OK;
 }

@@ -2,7 +2,7 @@
 #include "list.h"
 
 #include "libgpuconv/core/error.h"
-#include "place.h"
+#include "text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "list.h"
-#include "place.h"
 #include "text.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
 #include "list.h"
-#include "place.h"
 #include "text.h"
 #include "text_file.h"
 

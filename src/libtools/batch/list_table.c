@@ -4,7 +4,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/table.h"
 #include "list.h"
-#include "place.h"
+#include "text.h"
 
 #include <csv.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "libgpuconv/core/output_file.h"
 #include "list_write.h"
 #include "own_files.h"
-#include "place.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>

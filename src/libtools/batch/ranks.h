@@ -15,7 +15,6 @@ typedef struct gc_ranks_report {
     int64_t done, failed, clipped; /* entries; clipped: samples */
     double audio;                  /* seconds of input */
     int leaving;                   /* this is the rank's last report; it is not answered */
-    int lines_only;                /* requests no entries, but a confirmation that the lines are written */
     const char *lines;             /* of results.jsonl */
     size_t bytes;
 } gc_ranks_report;
@@ -24,13 +23,12 @@ typedef struct gc_ranks {
     int rank, size;
 
     /* Rank 0, one thread: answers reports until every other rank has left. `take` fills in entries and returns their
-     * number, 0 if none are left; `accept` stores what a rank has done and returns whether its lines are written.
-     * @return false: a message failed */
+     * number, 0 if none are left; `accept` stores what a rank has done. @return false: a message failed */
     bool (*serve)(int (*take)(void *context, int64_t *entries),
-                  bool (*accept)(void *context, const gc_ranks_report *report), void *context);
+                  void (*accept)(void *context, const gc_ranks_report *report), void *context);
 
     /* Other ranks, one thread at a time: sends a report and fills in the entries to do. @return their number, 0 if none
-     * are left; with report->lines_only 1 if the lines are written, else 0; -1 if a message failed */
+     * are left; -1 if a message failed */
     int (*request)(const gc_ranks_report *report, int64_t *entries);
 
     /* Ends the communication. `in_order`: this rank has served or left; otherwise, or if a message failed, it ends all

@@ -13,7 +13,7 @@
 enum { HEADER = 1, LINES, ANSWER }; /* tags */
 
 typedef struct header {
-    int64_t done, failed, clipped, bytes, leaving, lines_only;
+    int64_t done, failed, clipped, bytes, leaving;
     double audio;
 } header;
 
@@ -50,7 +50,7 @@ static bool send_to(const void *from, int bytes, int to, int tag) {
 }
 
 static bool answer_reports(int (*take)(void *context, int64_t *entries),
-                           bool (*accept)(void *context, const gc_ranks_report *report), void *context) {
+                           void (*accept)(void *context, const gc_ranks_report *report), void *context) {
     for (int present = size - 1; present > 0;) {
         header h;
         MPI_Status status;
@@ -62,11 +62,10 @@ static bool answer_reports(int (*take)(void *context, int64_t *entries),
             free(lines);
             return false;
         }
-        gc_ranks_report report = {h.done,         h.failed,          h.clipped, h.audio,
-                                  (int)h.leaving, (int)h.lines_only, lines,     (size_t)h.bytes};
-        bool written = accept(context, &report);
+        const gc_ranks_report report = {h.done, h.failed, h.clipped, h.audio, (int)h.leaving, lines, (size_t)h.bytes};
+        accept(context, &report);
         free(lines);
-        int n = h.leaving ? 0 : h.lines_only ? written : take(context, entries);
+        const int n = h.leaving ? 0 : take(context, entries);
         present -= h.leaving != 0;
         if (!h.leaving && !send_to(entries, n * (int)sizeof *entries, status.MPI_SOURCE, ANSWER))
             return false;
@@ -75,8 +74,7 @@ static bool answer_reports(int (*take)(void *context, int64_t *entries),
 }
 
 static int ask(const gc_ranks_report *report, int64_t *entries) {
-    header h = {report->done,    report->failed,     report->clipped, (int64_t)report->bytes,
-                report->leaving, report->lines_only, report->audio};
+    header h = {report->done, report->failed, report->clipped, (int64_t)report->bytes, report->leaving, report->audio};
     MPI_Status status;
     int bytes = 0;
     if (!send_to(&h, sizeof h, 0, HEADER) || (h.bytes > 0 && !send_to(report->lines, (int)h.bytes, 0, LINES)))
@@ -90,7 +88,7 @@ static int ask(const gc_ranks_report *report, int64_t *entries) {
 }
 
 static bool serve(int (*take)(void *context, int64_t *entries),
-                  bool (*accept)(void *context, const gc_ranks_report *report), void *context) {
+                  void (*accept)(void *context, const gc_ranks_report *report), void *context) {
     const bool served = answer_reports(take, accept, context);
     lost = lost || !served;
     return served;

@@ -128,8 +128,7 @@ static gpuconv_status render_source(const gc_worker *w, gc_task *t, int i, gc_mi
     return status ? gc_fail(error, status, "%s: %s", source.input, inner.message) : GPUCONV_OK;
 }
 
-gpuconv_status gc_render(const gc_worker *w, gc_task *t, const char *device, const char **where, int64_t *clipped,
-                         gpuconv_error *error) {
+gpuconv_status gc_render(const gc_worker *w, gc_task *t, const char *device, gpuconv_error *error) {
     bool on_gpu = true;
     gc_mix *results = gc_calloc(t->parts, sizeof *results);
     float ***rows = gc_calloc(t->parts, (int64_t)sizeof *rows);
@@ -139,9 +138,9 @@ gpuconv_status gc_render(const gc_worker *w, gc_task *t, const char *device, con
         status = render_source(w, t, i, results, &on_gpu, error);
     for (int i = 0; i < t->parts && !status; i++)
         rows[i] = results[i].row;
-    *where = on_gpu ? device : "cpu";
+    t->where = on_gpu ? device : "cpu";
     if (!status)
-        status = gc_store_rows(w, t, (float *const *const *)rows, &scratch, *where, clipped, error);
+        status = gc_store_rows(w, t, (float *const *const *)rows, &scratch, error);
     for (int i = 0; i < t->parts && results; i++)
         gc_mix_free(&results[i]);
     gc_scratch_free(&scratch);

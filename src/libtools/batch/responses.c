@@ -4,7 +4,7 @@
 
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/hash.h"
+#include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/object.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHAINS = 4096, STRIPES = 64 };
+enum { STRIPES = 64 };
 
 struct gc_responses {
     pthread_mutex_t lock;            /* of all but planes[] */
@@ -24,7 +24,7 @@ struct gc_responses {
     int64_t bytes_max, bytes;
     gc_response *oldest, *youngest; /* list of unreferenced responses */
     void (*free_taps)(int device, float *planes);
-    gc_response *chain[CHAINS];
+    gc_map table; /* from a key to its response */
 };
 
 gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, float *planes)) {
@@ -52,12 +52,10 @@ static void free_response(gc_responses *r, gc_response *response) {
 void gc_responses_free(gc_responses *r) {
     if (!r)
         return;
-    for (int c = 0; c < CHAINS; c++)
-        while (r->chain[c]) {
-            gc_response *response = r->chain[c];
-            r->chain[c] = response->next;
-            free_response(r, response);
-        }
+    for (int64_t i = 0; i < r->table.slots; i++)
+        if (r->table.slot[i].key)
+            free_response(r, r->table.slot[i].value);
+    gc_map_free(&r->table);
     pthread_mutex_destroy(&r->lock);
     for (int i = 0; i < STRIPES; i++)
         pthread_mutex_destroy(&r->stripe[i]);
@@ -77,16 +75,9 @@ void gc_responses_unlock(gc_responses *r, const gc_response *response) {
     pthread_mutex_unlock(stripe_of(r, response));
 }
 
-static size_t chain_of(const char *key) {
-    return (size_t)(gc_hash(key) % CHAINS);
-}
-
-/* Removes a response from its hash chain. Requires the lock, like the functions below. */
-static void remove_from_table(gc_responses *r, gc_response *response) {
-    gc_response **at = &r->chain[chain_of(response->key)];
-    while (*at != response)
-        at = &(*at)->next;
-    *at = response->next;
+/* Removes a response from the table. Requires the lock, like the functions below. */
+static void remove_from_table(gc_responses *r, const gc_response *response) {
+    gc_map_remove(&r->table, response->key, strlen(response->key));
     r->bytes -= response->bytes;
 }
 
@@ -192,20 +183,22 @@ static char *key_of(const gc_response_request *q) {
  * the table. The key is owned by the table, or freed. NULL: out of memory. */
 static gc_response *find_or_add(gc_responses *r, char *key, bool *found) {
     pthread_mutex_lock(&r->lock);
-    gc_response **chain = &r->chain[chain_of(key)], *response = *chain;
-    while (response && strcmp(response->key, key) != 0)
-        response = response->next;
+    gc_response *response = gc_map_get(&r->table, key, strlen(key));
     *found = response != NULL;
     if (response) {
         if (response->references++ == 0)
             remove_unreferenced(r, response);
-        free(key);
     } else if ((response = gc_calloc(1, sizeof *response))) {
-        *response = (gc_response){.key = key, .references = 1, .next = *chain};
-        *chain = response;
-    } else {
-        free(key);
+        void **place = gc_map_put(&r->table, key, strlen(key));
+        *response = (gc_response){.key = key, .references = 1};
+        if (place)
+            *place = response;
+        else
+            free(response);
+        response = place ? response : NULL;
     }
+    if (*found || !response)
+        free(key);
     pthread_mutex_unlock(&r->lock);
     return response;
 }

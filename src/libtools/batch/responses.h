@@ -20,7 +20,6 @@ typedef struct gc_response {
     int64_t bytes;
     int references;
     bool ready;
-    struct gc_response *next;            /* in its hash chain */
     struct gc_response *older, *younger; /* in the list of unreferenced responses */
 } gc_response;
 

@@ -50,11 +50,11 @@ static bool put_names(json_t *object, const gc_entry *e) {
     return good;
 }
 
-static bool put_state(json_t *object, const char *name, const gc_state *state, bool place) {
+static bool put_state(json_t *object, const char *name, const gc_state *state) {
     char text[GC_STATE_TEXT];
     if (state->size < 0)
         return true;
-    gc_state_print(state, place, text);
+    gc_state_print(state, text);
     return put(object, name, json_string(text));
 }
 
@@ -92,11 +92,9 @@ static bool put_history(json_t *object, const gc_entry *e, const gc_outcome *o) 
     bool good = settings && put(object, "settings", json_string(settings)) &&
                 put(object, "version", json_string(gpuconv_version()));
     free(settings);
-    return good && put_state(object, "input_was", &o->input, false) &&
-           put_state(object, "response_was", &o->response, false) && put_state(object, "noise_was", &o->noise, false) &&
-           (o->output.size < 0 || put(object, "output_size", json_integer(o->output.size))) &&
-           (o->early_size < 0 || put(object, "early_size", json_integer(o->early_size))) &&
-           (!o->in_place || put_state(object, "output_was", &o->output, true));
+    return good && put_state(object, "input_was", &o->input) && put_state(object, "response_was", &o->response) &&
+           put_state(object, "noise_was", &o->noise) && put(object, "output_size", json_integer(o->output_size)) &&
+           (o->early_size < 0 || put(object, "early_size", json_integer(o->early_size)));
 }
 
 /* Returns the object as a line and releases it. NULL: out of memory, now or, with `good` false, before. */
@@ -156,7 +154,7 @@ char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
     json_t *object = json_object();
     bool changed;
     bool good = put(object, "line", json_integer(e->line)) && put_names(object, e);
-    good = good && put(object, "status", json_string(o->status ? "failed" : o->replacing ? "replacing" : "done"));
+    good = good && put(object, "status", json_string(o->status ? "failed" : "done"));
     if (o->status)
         good = good && put_text(object, "reason", o->reason, &changed);
     else

@@ -3,7 +3,7 @@
  *      line                      of the manifest
  *      input, response, output   as in the manifest; bytes that are not UTF-8 become U+FFFD, and the exact name is in
  *                                input_bytes, response_bytes, output_bytes as hexadecimal digits
- *      status                    done, failed, or replacing: see history.h
+ *      status                    done or failed
  *      reason                    why it failed
  *      where, audio, clipped     "cpu" or "cuda 0"; seconds of input; clipped output samples
  *      not_finite, note          input samples that were NaN or infinite and count as 0; how the encoding changed
@@ -14,8 +14,6 @@
  *      settings, version         the entry's settings, and gpuconv's version, which determine the output too
  *      input_was, response_was   the states (state.h) of the files before they were read; noise_was likewise
  *      output_size               in bytes; early_size: of the second output
- *      output_was                only if the output replaced the input or the response: its state with device, inode
- * and digest
  */
 #ifndef GPUCONV_BATCH_RESULTS_H
 #define GPUCONV_BATCH_RESULTS_H
@@ -25,18 +23,17 @@
 
 typedef struct gc_outcome {
     gpuconv_status status;
-    const char *where;           /* "cpu" or "cuda 0" */
-    double seconds, audio;       /* time taken; duration of the input */
-    int64_t clipped, not_finite; /* samples: of the output; of the input, replaced by 0, and of the output */
-    char reason[512];            /* why it failed; "" */
-    char note[400];              /* what of the input is not there or not read, and how the encoding differs; "" */
-    gc_state input, response, noise, output; /* before they were read; after it was written */
-    int rate, channels;                      /* of the output */
-    int64_t frames, early_size;              /* early_size -1: there is no second output */
-    double offset, noise_offset;             /* seconds, as they were drawn */
-    bool shortened;                          /* the input ends before the part that was asked for */
-    bool in_place;                           /* the output replaces the input or the response */
-    bool replacing;                          /* the output is complete and about to get its name */
+    const char *where;               /* "cpu" or "cuda 0" */
+    double seconds, audio;           /* time taken; duration of the input */
+    int64_t clipped, not_finite;     /* samples: of the output; of the input, replaced by 0, and of the output */
+    char reason[512];                /* why it failed; "" */
+    char note[400];                  /* what of the input is not there or not read, and how the encoding differs; "" */
+    gc_state input, response, noise; /* before they were read */
+    int64_t output_size;             /* bytes */
+    int rate, channels;              /* of the output */
+    int64_t frames, early_size;      /* early_size -1: there is no second output */
+    double offset, noise_offset;     /* seconds, as they were drawn */
+    bool shortened;                  /* the input ends before the part that was asked for */
 } gc_outcome;
 
 /* Returns one line of JSON, newline included, to be freed. NULL: out of memory. */

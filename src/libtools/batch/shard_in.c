@@ -5,7 +5,7 @@
 #include "archive_library.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/hash.h"
+#include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
@@ -31,9 +31,8 @@ typedef struct shard_index {
     gc_state state;
     member *member; /* in their order */
     int64_t count;
-    int64_t *slot; /* hash table of the keys: index of the first member + 1, or 0 */
-    int64_t *next; /* of each member: index of the next one with its key + 1, or 0 */
-    uint64_t mask;
+    gc_map keys;      /* from a key to its first member */
+    member **next;    /* of each member: the next one with its key, or NULL */
     uint64_t used;    /* time of the last use */
     char damage[200]; /* why the members behind the last one are not known; "": there are none */
 } shard_index;
@@ -46,8 +45,8 @@ static void free_index(shard_index *x) {
     for (int64_t i = 0; i < x->count; i++)
         free(x->member[i].name);
     free(x->member);
-    free(x->slot);
-    free(x->next);
+    gc_map_free(&x->keys);
+    free((void *)x->next);
     free(x->path);
     *x = (shard_index){.path = NULL};
 }
@@ -142,30 +141,23 @@ size_t gc_shard_key_length(const char *name) {
     return (size_t)(file - name) + strcspn(file, ".");
 }
 
-static bool has_key(const char *name, const char *key, size_t length) {
-    return gc_shard_key_length(name) == length && strncmp(name, key, length) == 0;
+/* Returns the first member with the key of a name; NULL: none. */
+static const member *first_of(const shard_index *x, const char *name) {
+    return gc_map_get(&x->keys, name, gc_shard_key_length(name));
 }
 
-/* Returns the slot of a name's key. */
-static int64_t *slot_of(const shard_index *x, const char *name) {
-    const size_t length = gc_shard_key_length(name);
-    uint64_t at = gc_hash_bytes(name, length);
-    while (x->slot[at & x->mask] && !has_key(x->member[x->slot[at & x->mask] - 1].name, name, length))
-        at++;
-    return &x->slot[at & x->mask];
-}
-
+/* Links the members of each key, from the last one on. @return false: out of memory */
 static bool make_table(shard_index *x) {
-    const int64_t slots = gc_power_of_two(gc_max(64, 2 * x->count));
-    x->mask = (uint64_t)slots - 1;
-    x->slot = gc_calloc(slots, sizeof *x->slot);
     x->next = gc_calloc(gc_max(1, x->count), sizeof *x->next);
-    for (int64_t i = x->count - 1; x->slot && x->next && i >= 0; i--) {
-        int64_t *slot = slot_of(x, x->member[i].name);
-        x->next[i] = *slot;
-        *slot = i + 1;
+    for (int64_t i = x->count - 1; x->next && i >= 0; i--) {
+        const char *name = x->member[i].name;
+        void **first = gc_map_put(&x->keys, name, gc_shard_key_length(name));
+        if (!first)
+            return false;
+        x->next[i] = *first;
+        *first = &x->member[i];
     }
-    return x->slot && x->next;
+    return x->next != NULL;
 }
 
 static gpuconv_status make_index(shard_index *x, const char *path, gpuconv_error *error) {
@@ -220,9 +212,9 @@ static gpuconv_status find_index(const char *path, shard_index **found, gpuconv_
 /* Returns the last member of a name, which tar extracts last; NULL: none. */
 static const member *find_member(const shard_index *x, const char *name) {
     const member *found = NULL;
-    for (int64_t i = *slot_of(x, name); i; i = x->next[i - 1])
-        if (strcmp(x->member[i - 1].name, name) == 0)
-            found = &x->member[i - 1];
+    for (const member *m = first_of(x, name); m; m = x->next[m - x->member])
+        if (strcmp(m->name, name) == 0)
+            found = m;
     return found;
 }
 
@@ -265,9 +257,8 @@ void gc_shard_siblings(const char *shard, const char *name, bool (*add)(void *co
     shard_index *x;
     pthread_mutex_lock(&lock);
     const bool known = find_index(shard, &x, &ignored) == GPUCONV_OK;
-    for (int64_t i = known ? *slot_of(x, name) : 0; i; i = x->next[i - 1])
-        if (strcmp(x->member[i - 1].name, name) != 0 && find_member(x, x->member[i - 1].name) == &x->member[i - 1] &&
-            !add(context, &x->member[i - 1]))
+    for (const member *m = known ? first_of(x, name) : NULL; m; m = x->next[m - x->member])
+        if (strcmp(m->name, name) != 0 && find_member(x, m->name) == m && !add(context, m))
             break;
     pthread_mutex_unlock(&lock);
 }

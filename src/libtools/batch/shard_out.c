@@ -3,7 +3,7 @@
 
 #include "archive_library.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/hash.h"
+#include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/output_file.h"
@@ -101,8 +101,7 @@ typedef struct packing {
     struct archive *to;
     const char *path;   /* of the shard */
     int64_t first, end; /* its entries */
-    char **name;        /* hash table of the outputs' names and of the copied members; NULL: a free slot */
-    int64_t slots, names;
+    gc_map names;       /* of the outputs and of the copied members; a value: the copied name, owned */
     const char *output; /* whose sample the siblings join */
     int from;           /* descriptor of the shard from which siblings are copied */
     gpuconv_status status;
@@ -177,47 +176,25 @@ static void note_left_out(gc_packer *p, const gc_shard_member *sibling) {
         p->c.note(p->c.context, text);
 }
 
-/* Returns the slot of a name in the table. */
-static char **slot_of(char **table, int64_t slots, const char *name) {
-    uint64_t at = gc_hash(name);
-    while (table[at & (uint64_t)(slots - 1)] && strcmp(table[at & (uint64_t)(slots - 1)], name) != 0)
-        at++;
-    return &table[at & (uint64_t)(slots - 1)];
-}
-
-/* Doubles the table of names. @return false: out of memory */
-static bool grow_names(packing *k) {
-    const int64_t slots = gc_max(64, 2 * k->slots);
-    char **larger = gc_calloc(slots, sizeof *larger);
-    for (int64_t i = 0; larger && i < k->slots; i++)
-        if (k->name[i])
-            *slot_of(larger, slots, k->name[i]) = k->name[i];
-    if (!larger)
+/* Inserts the name of a member; `copied`: the table keeps a copy. @return false: the shard has it, or out of memory
+ * (k->status) */
+static bool insert_name(packing *k, const char *name, bool copied) {
+    if (gc_map_has(&k->names, name, strlen(name)))
         return false;
-    free((void *)k->name);
-    k->name = larger;
-    k->slots = slots;
-    return true;
-}
-
-/* Inserts the name of a member. @return false: the shard has it, or out of memory (k->status) */
-static bool insert_name(packing *k, const char *name) {
-    const bool fits = 2 * (k->names + 1) <= k->slots || grow_names(k);
-    char **slot = fits ? slot_of(k->name, k->slots, name) : NULL;
-    if (slot && *slot)
-        return false;
-    if (slot)
-        *slot = strdup(name);
-    if (!slot || !*slot)
+    char *copy = copied ? strdup(name) : NULL;
+    const char *key = copied ? copy : name;
+    void **value = key ? gc_map_put(&k->names, key, strlen(key)) : NULL;
+    if (value)
+        *value = copy;
+    else
         k->status = gc_fail_memory(k->error, k->path);
-    k->names++;
     return !k->status;
 }
 
 static void free_names(packing *k) {
-    for (int64_t i = 0; i < k->slots; i++)
-        free(k->name[i]);
-    free((void *)k->name);
+    for (int64_t i = 0; i < k->names.slots; i++)
+        free(k->names.slot[i].value);
+    gc_map_free(&k->names);
 }
 
 static bool add_sibling(void *context, const gc_shard_member *sibling) {
@@ -232,7 +209,7 @@ static bool add_sibling(void *context, const gc_shard_member *sibling) {
         note_left_out(k->p, sibling);
         return true;
     }
-    if (!insert_name(k, renamed)) /* an output, or the sample has two sounds */
+    if (!insert_name(k, renamed, true)) /* an output, or the sample has two sounds */
         return !k->status;
     return add_bytes(k, renamed, k->from, sibling->offset, sibling->size) == GPUCONV_OK;
 }
@@ -299,9 +276,9 @@ static gpuconv_status write_members(packing *k, int fd) {
         const gc_entry *e = valid_entry(k->p, i);
         const char *early = e ? gc_entry_early(e) : NULL;
         if (e)
-            (void)insert_name(k, e->output);
+            (void)insert_name(k, e->output, false);
         if (early)
-            (void)insert_name(k, early);
+            (void)insert_name(k, early, false);
     }
     for (int64_t i = k->first; i < k->end && !k->status; i++)
         (void)add_entry(k, i);

@@ -203,27 +203,26 @@ static gpuconv_status load(gc_slots *s, gc_task *t, gpuconv_error *error) {
 }
 
 /* Writes an output that the slot delivers in the file's own format, and commits it. */
-static gpuconv_status store_as_is(gc_slots *s, const gc_slot *slot, gc_task *t, int64_t *clipped,
-                                  gpuconv_error *error) {
+static gpuconv_status store_as_is(gc_slots *s, const gc_slot *slot, gc_task *t, gpuconv_error *error) {
     const gc_part *p = &t->part[0];
     const char *out = slot->device->out + p->out.at;
     gc_writer *writer = NULL;
     t->written = total_frames(p);
     gpuconv_status status = gc_task_open_output(s->w, t, t->path, p->response->ir->outputs, t->written, &writer, error);
-    *clipped = slot->item[p->item].clipped;
+    t->clipped = slot->item[p->item].clipped;
     if (!status)
         status = gc_store_samples(s->w, writer, out, t->written, error);
     if (!status)
-        status = gc_task_commit(s->w, t, writer, s->where, *clipped, error);
+        status = gc_task_commit(t, writer, false, error);
     gc_writer_free(writer);
     return status;
 }
 
 /* Writes the output of one task of a slot and commits it. */
-static gpuconv_status store(gc_slots *s, const gc_slot *slot, gc_task *t, int64_t *clipped, gpuconv_error *error) {
+static gpuconv_status store(gc_slots *s, const gc_slot *slot, gc_task *t, gpuconv_error *error) {
     char *out = slot->device->out; /* only read */
     if (t->stored)
-        return store_as_is(s, slot, t, clipped, error);
+        return store_as_is(s, slot, t, error);
     const int channels = t->part[0].response->ir->outputs;
     float **row = gc_calloc((int64_t)t->parts * channels, (int64_t)sizeof *row);
     float ***rows = gc_calloc(t->parts, (int64_t)sizeof *rows);
@@ -232,9 +231,8 @@ static gpuconv_status store(gc_slots *s, const gc_slot *slot, gc_task *t, int64_
         for (int c = 0; c < channels; c++)
             rows[i][c] = (float *)(void *)(out + t->part[i].out.at + c * t->part[i].out.row);
     }
-    gpuconv_status status =
-        row && rows ? gc_store_rows(s->w, t, (float *const *const *)rows, &s->scratch, s->where, clipped, error)
-                    : gc_fail_memory(error, t->path);
+    gpuconv_status status = row && rows ? gc_store_rows(s->w, t, (float *const *const *)rows, &s->scratch, error)
+                                        : gc_fail_memory(error, t->path);
     free((void *)rows);
     free((void *)row);
     return status;
@@ -247,11 +245,11 @@ static gpuconv_status finish_slot(gc_slots *s, gc_slot *slot, gpuconv_status err
         err = s->w->backend->finish(slot->device, slot->item, slot->items, error);
     for (int i = 0; i < slot->tasks; i++) {
         gpuconv_error why = *error;
-        int64_t clipped = 0;
+        slot->task[i].where = s->where;
         bool stop = gc_flag_is_raised(s->w->cancel);
-        gpuconv_status status = err ? err : stop ? GPUCONV_OK : store(s, slot, &slot->task[i], &clipped, &why);
+        gpuconv_status status = err ? err : stop ? GPUCONV_OK : store(s, slot, &slot->task[i], &why);
         if (!stop)
-            gc_task_report(s->w, &slot->task[i], status, &why, s->where, clipped);
+            gc_task_report(s->w, &slot->task[i], status, &why);
         gc_task_close(s->w, &slot->task[i]);
     }
     slot->in_flight = false;
@@ -284,7 +282,8 @@ gpuconv_status gc_slots_add(gc_slots *s, gc_task *t, gpuconv_error *error) {
     if (!loaded)
         loaded = load(s, t, &why);
     if (loaded) {
-        gc_task_report(s->w, t, loaded, &why, s->where, 0);
+        t->where = s->where;
+        gc_task_report(s->w, t, loaded, &why);
         gc_task_close(s->w, t);
     }
     const gc_slot *slot = &s->slot[s->filling];

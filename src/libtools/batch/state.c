@@ -77,33 +77,9 @@ gc_state gc_state_of_response(const char *path) {
     return state;
 }
 
-bool gc_state_digest(int fd, gc_state *state) {
-    uint64_t words[4096];
-    uint64_t digest = 0;
-    int64_t at = 0;
-    for (;;) {
-        size_t have = 0; /* fill the block, so that the digest does not depend on the sizes of the reads */
-        ssize_t n = 1;
-        while (have < sizeof words && n != 0) {
-            n = pread(fd, (char *)words + have, sizeof words - have, at + (int64_t)have);
-            if (n < 0 && errno != EINTR)
-                return false;
-            have += n > 0 ? (size_t)n : 0;
-        }
-        digest = mix_bytes(digest, words, (int64_t)have);
-        at += (int64_t)have;
-        if (have < sizeof words)
-            break;
-    }
-    state->digest = mix(digest, (uint64_t)at);
-    state->digested = true;
-    return true;
-}
-
-void gc_state_print(const gc_state *s, bool place, char text[GC_STATE_TEXT]) {
-    int n = snprintf(text, GC_STATE_TEXT, "%" PRId64 "@%" PRId64 ".%09" PRId64, s->size, s->seconds, s->nanoseconds);
-    if (place)
-        n += snprintf(text + n, GC_STATE_TEXT - (size_t)n, "/%" PRIu64 ":%" PRIu64, s->device, s->inode);
+void gc_state_print(const gc_state *s, char text[GC_STATE_TEXT]) {
+    const int n =
+        snprintf(text, GC_STATE_TEXT, "%" PRId64 "@%" PRId64 ".%09" PRId64, s->size, s->seconds, s->nanoseconds);
     if (s->digested)
         (void)snprintf(text + n, GC_STATE_TEXT - (size_t)n, "#%016" PRIx64, s->digest);
 }
@@ -119,17 +95,6 @@ static bool parse_signed(const char **at, char mark, int64_t *value) {
     return found;
 }
 
-/* Reads an unsigned number behind the character `mark` and moves *at behind it. */
-static bool parse_unsigned(const char **at, char mark, int base, uint64_t *value) {
-    char *end;
-    if (*(*at)++ != mark)
-        return false;
-    *value = strtoull(*at, &end, base);
-    bool found = end != *at;
-    *at = end;
-    return found;
-}
-
 bool gc_state_parse(const char *text, gc_state *s) {
     char again[GC_STATE_TEXT];
     const char *at = text;
@@ -138,15 +103,12 @@ bool gc_state_parse(const char *text, gc_state *s) {
     if (!parse_signed(&at, 0, &t.size) || !parse_signed(&at, '@', &t.seconds) ||
         !parse_signed(&at, '.', &t.nanoseconds))
         return false;
-    bool place = *at == '/';
-    if (place && (!parse_unsigned(&at, '/', 10, &t.device) || !parse_unsigned(&at, ':', 10, &t.inode)))
-        return false;
     t.digested = *at == '#';
-    if (t.digested && !parse_unsigned(&at, '#', 16, &t.digest))
-        return false;
+    if (t.digested)
+        t.digest = strtoull(at + 1, NULL, 16);
     if (t.size < 0)
         return false;
-    gc_state_print(&t, place, again); /* refuses other spellings of the same numbers, and what follows them */
+    gc_state_print(&t, again); /* refuses other spellings of the same numbers, and what follows them */
     if (strcmp(again, text) != 0)
         return false;
     *s = t;
@@ -156,21 +118,4 @@ bool gc_state_parse(const char *text, gc_state *s) {
 bool gc_state_same(const gc_state *a, const gc_state *b) {
     return a->size >= 0 && a->size == b->size && a->seconds == b->seconds && a->nanoseconds == b->nanoseconds &&
            a->digested == b->digested && (!a->digested || a->digest == b->digest);
-}
-
-bool gc_state_is_at(const gc_state *written, const char *path) {
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool same = fd >= 0 && fstat(fd, &st) == 0;
-    if (same) {
-        gc_state now = gc_state_of(&st);
-        same = now.size >= 0 && now.size == written->size;
-        bool untouched = now.device == written->device && now.inode == written->inode &&
-                         now.seconds == written->seconds && now.nanoseconds == written->nanoseconds;
-        if (same && !untouched)
-            same = written->digested && gc_state_digest(fd, &now) && now.digest == written->digest;
-    }
-    if (fd >= 0)
-        close(fd);
-    return same;
 }

@@ -29,20 +29,13 @@ gc_state gc_state_join(const gc_state *a, const gc_state *b);
  * describes; this reads all of them. */
 gc_state gc_state_of_response(const char *path);
 
-/* Adds a digest of the bytes of an open file to its state. @return false if it cannot be read. */
-bool gc_state_digest(int fd, gc_state *state);
-
-/* Writes the state as SIZE@SECONDS.NANOSECONDS, then /DEVICE:INODE with `place`, then #DIGEST if it has one. */
-void gc_state_print(const gc_state *state, bool place, char text[GC_STATE_TEXT]);
+/* Writes the state as SIZE@SECONDS.NANOSECONDS, then #DIGEST if it has one. */
+void gc_state_print(const gc_state *state, char text[GC_STATE_TEXT]);
 
 /* Reads what gc_state_print wrote. @return false, with a state that equals no other, if the text is anything else. */
 bool gc_state_parse(const char *text, gc_state *state);
 
 /* Compares size, time and digest. */
 bool gc_state_same(const gc_state *a, const gc_state *b);
-
-/* Decides whether the file at `path` has the state `written`: by device, inode, size and time, else by size and digest,
- * so that a copy of the file counts too. */
-bool gc_state_is_at(const gc_state *written, const char *path);
 
 #endif

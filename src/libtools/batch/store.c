@@ -190,14 +190,14 @@ static gpuconv_status store_early(const gc_worker *w, gc_task *t, float *const *
         status = write_output(w, t, &o, scratch, &writer, &overs, error);
     }
     if (!status)
-        status = gc_task_commit_early(t, writer, error);
+        status = gc_task_commit(t, writer, true, error);
     gc_writer_free(writer);
     gc_mix_free(&mix);
     return status;
 }
 
 static gpuconv_status store_mixed(const gc_worker *w, gc_task *t, float *const *const *rows, gc_scratch *scratch,
-                                  const char *where, int64_t *clipped, gpuconv_error *error) {
+                                  gpuconv_error *error) {
     gc_mix mix = {0};
     gc_writer *writer = NULL;
     gc_pcm_overs overs = {0};
@@ -215,17 +215,17 @@ static gpuconv_status store_mixed(const gc_worker *w, gc_task *t, float *const *
     (void)snprintf(t->note, sizeof t->note, "%s", note);
     t->written = mix.frames;
     if (!status)
-        status = gc_task_commit(w, t, writer, where, overs.clipped, error);
+        status = gc_task_commit(t, writer, false, error);
     gc_writer_free(writer);
     gc_mix_free(&mix);
-    *clipped = overs.clipped;
+    t->clipped = overs.clipped;
     return status;
 }
 
 gpuconv_status gc_store_rows(const gc_worker *w, gc_task *t, float *const *const *rows, gc_scratch *scratch,
-                             const char *where, int64_t *clipped, gpuconv_error *error) {
+                             gpuconv_error *error) {
     if (t->mixed)
-        return store_mixed(w, t, rows, scratch, where, clipped, error);
+        return store_mixed(w, t, rows, scratch, error);
     const gc_recipe *r = gc_entry_recipe(gc_task_entry(w, t));
     const gc_part *p = &t->part[0];
     const int channels = gpuconv_ir_outputs(p->response->ir);
@@ -243,9 +243,9 @@ gpuconv_status gc_store_rows(const gc_worker *w, gc_task *t, float *const *const
                                 : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: nothing is left to write", t->path);
     t->written = o.frames;
     if (!status)
-        status = gc_task_commit(w, t, writer, where, overs.clipped, error);
+        status = gc_task_commit(t, writer, false, error);
     gc_writer_free(writer);
     free((void *)window);
-    *clipped = overs.clipped;
+    t->clipped = overs.clipped;
     return status;
 }

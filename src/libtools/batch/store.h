@@ -18,8 +18,8 @@ gpuconv_status gc_store_samples(const gc_worker *worker, gc_writer *writer, cons
                                 gpuconv_error *error);
 
 /* Stores a task from the whole convolutions of its parts: rows[part][channel] has frames + taps - 1 frames. Commits the
- * outputs; `where` is for the report. */
+ * outputs. */
 gpuconv_status gc_store_rows(const gc_worker *worker, gc_task *task, float *const *const *rows, gc_scratch *scratch,
-                             const char *where, int64_t *clipped, gpuconv_error *error);
+                             gpuconv_error *error);
 
 #endif

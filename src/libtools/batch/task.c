@@ -9,8 +9,8 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
-#include "place.h"
 #include "shard_in.h"
+#include "text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -171,13 +171,9 @@ static gpuconv_status open_source(const gc_worker *w, gc_task *t, int index, gpu
     return t->early_path ? open_early(w, t, index, &source, error) : GPUCONV_OK;
 }
 
-static bool is_same_file(const gc_state *a, const gc_state *b) {
-    return a->size >= 0 && b->size >= 0 && a->device == b->device && a->inode == b->inode;
-}
-
 gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuconv_error *error) {
     const gc_entry *e = &w->manifest->entry[number];
-    *t = (gc_task){.entry = number, .start_time = gc_now(), .noise_state = {.size = -1}};
+    *t = (gc_task){.entry = number, .start_time = gc_now(), .noise_state = {.size = -1}, .where = ""};
     if (e->refusal)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "line %lld: %s", (long long)e->line, e->refusal);
     const char *early = gc_entry_early(e);
@@ -193,10 +189,6 @@ gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuc
     gpuconv_status status = GPUCONV_OK;
     for (int i = 0; i < t->sources && !status; i++)
         status = open_source(w, t, i, error);
-    if (!status) {
-        gc_state existing = gc_state_of_path(t->path);
-        t->in_place = is_same_file(&existing, &t->input_state);
-    }
     return status;
 }
 
@@ -213,34 +205,26 @@ gpuconv_status gc_task_open_output(const gc_worker *w, gc_task *t, const char *p
     return status;
 }
 
-static gc_outcome outcome_of(const gc_task *t, const char *where, int64_t clipped) {
-    return (gc_outcome){.where = where,
-                        .seconds = gc_now() - t->start_time,
-                        .audio = (double)t->part[0].frames / t->part[0].info.rate,
-                        .clipped = clipped,
-                        .input = t->input_state,
-                        .response = t->response_state,
-                        .noise = t->noise_state,
-                        .output = t->output_state,
-                        .rate = t->part[0].info.rate,
-                        .channels = gpuconv_ir_outputs(t->part[0].response->ir),
-                        .frames = t->written,
-                        .early_size = t->early_path ? t->early_size : -1,
-                        .offset = t->offset,
-                        .noise_offset = t->noise_offset,
-                        .shortened = t->shortened,
-                        .in_place = t->in_place};
-}
-
-void gc_task_report(const gc_worker *w, const gc_task *t, gpuconv_status status, const gpuconv_error *error,
-                    const char *where, int64_t clipped) {
+void gc_task_report(const gc_worker *w, const gc_task *t, gpuconv_status status, const gpuconv_error *error) {
     if (status == GPUCONV_ERROR_CANCELLED && gc_flag_is_raised(w->cancel))
         return;
-    gc_outcome o = {.status = status, .where = where, .seconds = gc_now() - t->start_time, .clipped = clipped};
-    if (status)
+    gc_outcome o = {.status = status, .where = t->where, .seconds = gc_now() - t->start_time, .clipped = t->clipped};
+    if (status) {
         (void)snprintf(o.reason, sizeof o.reason, "%s", error->message);
-    else
-        o = outcome_of(t, where, clipped);
+    } else {
+        o.audio = (double)t->part[0].frames / t->part[0].info.rate;
+        o.input = t->input_state;
+        o.response = t->response_state;
+        o.noise = t->noise_state;
+        o.output_size = t->output_size;
+        o.early_size = t->early_path ? t->early_size : -1;
+        o.rate = t->part[0].info.rate;
+        o.channels = gpuconv_ir_outputs(t->part[0].response->ir);
+        o.frames = t->written;
+        o.offset = t->offset;
+        o.noise_offset = t->noise_offset;
+        o.shortened = t->shortened;
+    }
     (void)snprintf(o.note, sizeof o.note, "%s%s%s", t->input_note, *t->input_note && *t->note ? "; " : "", t->note);
     o.not_finite = t->not_finite;
     for (int i = 0; i < t->parts; i++)
@@ -249,49 +233,19 @@ void gc_task_report(const gc_worker *w, const gc_task *t, gpuconv_status status,
     w->report(w->context, t->entry, &o);
 }
 
-typedef struct commit_context {
-    const gc_worker *w;
-    gc_task *t;
-    const char *where;
-    int64_t clipped;
-} commit_context;
-
-/* Stores the state of the complete output before it gets its name. If it replaces its own input, announces the
- * replacement first; history.h has the protocol. */
-static gpuconv_status before_rename(void *context, int fd, gpuconv_error *error) {
-    const commit_context *o = context;
+/* Stores the size of a complete file before it gets its name. */
+static gpuconv_status store_size(void *size, int fd, gpuconv_error *error) {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", o->t->path, strerror(errno));
-    o->t->output_state = gc_state_of(&st);
-    if (!o->t->in_place)
-        return GPUCONV_OK;
-    if (!gc_state_digest(fd, &o->t->output_state))
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", o->t->path, strerror(errno));
-    gc_outcome outcome = outcome_of(o->t, o->where, o->clipped);
-    outcome.replacing = true;
-    return o->w->announce_replacement(o->w->context, o->t->entry, &outcome, error);
-}
-
-gpuconv_status gc_task_commit(const gc_worker *w, gc_task *t, gc_writer *writer, const char *where, int64_t clipped,
-                              gpuconv_error *error) {
-    commit_context o = {w, t, where, clipped};
-    if (gc_writer_nonfinite(writer, NULL) > 0) {
-        t->not_finite += gc_writer_nonfinite(writer, NULL);
-        (void)snprintf(t->note, sizeof t->note, "samples of the output are not finite: the input is too large");
-    }
-    return gc_writer_commit_checked(writer, before_rename, &o, error);
-}
-
-static gpuconv_status store_early_size(void *context, int fd, gpuconv_error *error) {
-    gc_task *t = context;
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", t->early_path, strerror(errno));
-    t->early_size = st.st_size;
+        return gc_fail(error, GPUCONV_ERROR_FILE, "an output: %s", strerror(errno));
+    *(int64_t *)size = st.st_size;
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_task_commit_early(gc_task *t, gc_writer *writer, gpuconv_error *error) {
-    return gc_writer_commit_checked(writer, store_early_size, t, error);
+gpuconv_status gc_task_commit(gc_task *t, gc_writer *writer, bool early, gpuconv_error *error) {
+    if (!early && gc_writer_nonfinite(writer, NULL) > 0) {
+        t->not_finite += gc_writer_nonfinite(writer, NULL);
+        (void)snprintf(t->note, sizeof t->note, "samples of the output are not finite: the input is too large");
+    }
+    return gc_writer_commit_checked(writer, store_size, early ? &t->early_size : &t->output_size, error);
 }

@@ -33,15 +33,17 @@ typedef struct gc_task {
     bool mixed;         /* the output is mixed in memory: several parts, noise or a level */
     bool stored;        /* the slot delivers the output in the file's own sample format, interleaved */
     double start_time;
-    gc_state input_state, response_state, noise_state, output_state;
-    bool shortened;              /* an input ends before the part that was asked for */
-    bool in_place;               /* the output replaces the task's own input */
-    char *path, *early_path;     /* of the outputs; early_path NULL: none */
-    char note[256];              /* of the writer */
-    char input_note[128];        /* of what an input does not hold, or is not read of it */
-    int64_t not_finite;          /* samples of inputs, valid once the readers are freed, and of the output */
-    double offset, noise_offset; /* seconds; drawn, if the entry says so */
-    int64_t written, early_size; /* frames of the output; bytes of the early reflections */
+    gc_state input_state, response_state, noise_state;
+    bool shortened;                  /* an input ends before the part that was asked for */
+    char *path, *early_path;         /* of the outputs; early_path NULL: none */
+    char note[256];                  /* of the writer */
+    char input_note[128];            /* of what an input does not hold, or is not read of it */
+    const char *where;               /* the name of the device that computed, for the report */
+    int64_t clipped;                 /* samples of the output */
+    int64_t not_finite;              /* samples of inputs, valid once the readers are freed, and of the output */
+    double offset, noise_offset;     /* seconds; drawn, if the entry says so */
+    int64_t written;                 /* frames of the output */
+    int64_t output_size, early_size; /* bytes */
 } gc_task;
 
 /* Opens an entry's inputs, seeks to the part that it selects and acquires the responses. The task must be closed also
@@ -65,17 +67,12 @@ gc_output_options gc_task_options(const gc_worker *worker, const gc_task *task);
 gpuconv_status gc_task_open_output(const gc_worker *worker, gc_task *task, const char *path, int channels,
                                    int64_t frames, gc_writer **writer, gpuconv_error *error);
 
-/* Gives the output its name. `where` is the device's name for the report. Fails as gc_writer_commit_checked. */
-gpuconv_status gc_task_commit(const gc_worker *worker, gc_task *task, gc_writer *writer, const char *where,
-                              int64_t clipped, gpuconv_error *error);
-
-/* Gives the second output its name. Fails as gc_writer_commit_checked. */
-gpuconv_status gc_task_commit_early(gc_task *task, gc_writer *writer, gpuconv_error *error);
+/* Gives an output its name; `early`: the second one. Fails as gc_writer_commit_checked. */
+gpuconv_status gc_task_commit(gc_task *task, gc_writer *writer, bool early, gpuconv_error *error);
 
 /* Reports the task's outcome to the worker's owner. An entry that was cancelled is not reported: it is neither done nor
  * failed, and --resume processes it. */
-void gc_task_report(const gc_worker *worker, const gc_task *task, gpuconv_status status, const gpuconv_error *error,
-                    const char *where, int64_t clipped);
+void gc_task_report(const gc_worker *worker, const gc_task *task, gpuconv_status status, const gpuconv_error *error);
 
 void gc_task_close(const gc_worker *worker, gc_task *task);
 

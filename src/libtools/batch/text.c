@@ -1,4 +1,4 @@
-/* Conversion of texts of any bytes. */
+/* Conversion of texts of any bytes; paths. */
 #include "text.h"
 
 #include "libgpuconv/core/memory.h"
@@ -93,4 +93,43 @@ bool gc_text_is_hex_of(const char *hex, const char *text) {
             return false;
     }
     return !*hex;
+}
+
+void gc_path_normalise(char *path) {
+    char *to = path;
+    const char *from = path;
+    if (*from == '/')
+        *to++ = *from++;
+    while (*from) {
+        size_t length = strcspn(from, "/");
+        bool kept = length > 0 && !(length == 1 && *from == '.');
+        if (kept) {
+            memmove(to, from, length);
+            to += length;
+        }
+        from += length;
+        if (*from == '/') {
+            from++;
+            if (kept)
+                *to++ = '/';
+        }
+    }
+    *to = '\0';
+}
+
+char *gc_path_in(const char *folder, const char *name) {
+    size_t room = strlen(folder) + strlen(name) + 2;
+    char *path = gc_calloc((int64_t)room, 1);
+    if (path)
+        (void)snprintf(path, room, "%s/%s", folder, name);
+    return path;
+}
+
+char *gc_path_beside(const char *path, const char *name) {
+    const char *slash = *name == '/' ? NULL : strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0, room = folder + strlen(name) + 1;
+    char *made = gc_calloc((int64_t)room, 1);
+    if (made)
+        (void)snprintf(made, room, "%.*s%s", (int)folder, path, name);
+    return made;
 }

@@ -1,4 +1,4 @@
-/* Conversion of texts of any bytes, such as file names, into valid UTF-8 or hexadecimal digits. */
+/* Conversion of texts of any bytes, such as file names, into valid UTF-8 or hexadecimal digits; paths. */
 #ifndef GPUCONV_BATCH_TEXT_H
 #define GPUCONV_BATCH_TEXT_H
 
@@ -24,5 +24,15 @@ bool gc_text_append(char **text, const char *format, ...) __attribute__((format(
 
 /* Compares a text with hexadecimal digits that gc_text_hex returned. */
 bool gc_text_is_hex_of(const char *hex, const char *text);
+
+/* Removes `.` components and doubled slashes, in place. */
+void gc_path_normalise(char *path);
+
+/* Returns "FOLDER/NAME", to be freed. NULL: out of memory. */
+char *gc_path_in(const char *folder, const char *name);
+
+/* Returns the path of a name in the folder of `path`, to be freed; a name that is absolute stays as it is. NULL: out of
+ * memory. */
+char *gc_path_beside(const char *path, const char *name);
 
 #endif

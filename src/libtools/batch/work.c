@@ -15,10 +15,8 @@
 
 #include <math.h>
 
-/* Streams a task through an engine. device: the name of the worker's device; *where: of the one that the engine uses.
- */
-static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *device, const char **where,
-                             int64_t *clipped, gpuconv_error *error) {
+/* Streams a task through an engine. device: the name of the worker's device. */
+static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *device, gpuconv_error *error) {
     gc_part *p = &task->part[0];
     const gc_recipe *recipe = gc_entry_recipe(gc_task_entry(w, task));
     const int64_t tail = gpuconv_ir_frames(p->response->ir) - 1;
@@ -37,7 +35,7 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *devi
         status = gc_worker_engine(w, p->response->ir, p->frames, p->info.pcm,
                                   t.convert ? floats : gc_writer_pcm(t.writer), &plan, &t.engine, error);
     if (!status) {
-        *where = gpuconv_plan_backend(plan) == GPUCONV_BACKEND_CUDA ? device : "cpu";
+        task->where = gpuconv_plan_backend(plan) == GPUCONV_BACKEND_CUDA ? device : "cpu";
         t.chunk = gpuconv_plan_chunk(plan);
         status = gc_transfer_run(&t, error);
     }
@@ -46,10 +44,10 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *devi
     if (!status) {
         gc_stream_stats stats;
         gc_engine_measure(t.engine, &stats);
-        *clipped = t.convert ? t.overs.clipped : stats.overs.clipped;
+        task->clipped = t.convert ? t.overs.clipped : stats.overs.clipped;
         p->frames = t.read;
         task->written = t.written;
-        status = gc_task_commit(w, task, t.writer, *where, *clipped, error);
+        status = gc_task_commit(task, t.writer, false, error);
     }
     gpuconv_engine_free(t.engine);
     gc_writer_free(t.writer);
@@ -59,12 +57,10 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *devi
 
 static void stream_and_report(const gc_worker *w, gc_task *task, const char *device) {
     gpuconv_error error = {0};
-    int64_t clipped = 0;
-    const char *where = "cpu";
-    gpuconv_status status = task->mixed ? gc_render(w, task, device, &where, &clipped, &error)
-                                        : stream(w, task, device, &where, &clipped, &error);
+    task->where = "cpu";
+    const gpuconv_status status = task->mixed ? gc_render(w, task, device, &error) : stream(w, task, device, &error);
     if (status != GPUCONV_ERROR_CANCELLED)
-        gc_task_report(w, task, status, &error, where, clipped);
+        gc_task_report(w, task, status, &error);
     gc_task_close(w, task);
 }
 
@@ -75,7 +71,7 @@ static gpuconv_status process_entry(const gc_worker *w, gc_slots *slots, int64_t
     gpuconv_status err = gc_task_open(w, entry, &task, &entry_error);
     if (err) {
         if (err != GPUCONV_ERROR_CANCELLED)
-            gc_task_report(w, &task, err, &entry_error, "", 0);
+            gc_task_report(w, &task, err, &entry_error);
         gc_task_close(w, &task);
         return GPUCONV_OK;
     }

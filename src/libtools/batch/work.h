@@ -25,9 +25,6 @@ typedef struct gc_worker {
     /* Receives the outcome of an entry, once for each that was taken and not cancelled. */
     void (*report)(void *context, int64_t entry, const gc_outcome *outcome);
 
-    /* Records that an output is about to replace its own input. After a failure the output is discarded. */
-    gpuconv_status (*announce_replacement)(void *context, int64_t entry, const gc_outcome *outcome,
-                                           gpuconv_error *error);
     void *context;
 } gc_worker;
 
