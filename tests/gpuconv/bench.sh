@@ -30,17 +30,6 @@ for taps in 50 3000; do
     holds streams 'own case: cpu, float' 'own case: cpu, s16' Mframes/s 's16 against float'
 done
 
-for channels in 1 2; do # every installed tool is reported, and no temporary file remains
-    mkdir -p tmp
-    TMPDIR=$PWD/tmp runs bench --frames 30000 --taps 700 --channels $channels --processes --runs 3
-    holds processes 'own case: gpuconv' 'wall ms' 'CPU ms' 'error dB'
-    for tool in sox:SoX ffmpeg:ffmpeg fconvolver:fconvolver; do
-        command -v "${tool%:*}" >"$work/log/which" || continue
-        holds "own case: ${tool#*:}"
-    done
-    [ -z "$(ls tmp)" ] || fail "temporary files remain: $(ls tmp)"
-done
-
 runs bench --help
 holds 'gpuconv bench'
 runs bench --list
@@ -51,7 +40,8 @@ refuses 2 "--frames" bench --frames 0
 refuses 2 "--sweep" bench --sweep sideways
 refuses 2 "--plot needs --sweep" bench --plot out.svg
 refuses 2 "--peers" bench --stream --peers
-refuses 2 "--stream" bench --stream --processes
+refuses 2 "--stream" bench --stream --sweep taps
+refuses 1 "a matrix is measured without --stream" bench --stream --case '16 x 16 x 1 s over 60 s'
 refuses 2 "--backend" bench --backend gpu
 refuses 2 "takes options only" bench in.wav
 refuses 2 "--nonsense" bench --nonsense

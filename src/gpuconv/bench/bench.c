@@ -25,13 +25,6 @@ static const gc_bench_case cases[] = {
     {"1 x 512 x 256 over 60 s", 2880000, 256, 1, 512},
 };
 
-gpuconv_status gc_bench_refuse_matrix(const gc_bench_case *what, gpuconv_error *error) {
-    return what->outputs
-               ? gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                         "%s: a matrix is measured without --stream and --processes; choose another case", what->name)
-               : GPUCONV_OK;
-}
-
 const gc_bench_case *gc_bench_cases(int *count) {
     *count = (int)(sizeof cases / sizeof *cases);
     return cases;

@@ -48,9 +48,6 @@ typedef struct gc_bench {
 /* Returns the cases that the documentation quotes, and their number. */
 const gc_bench_case *gc_bench_cases(int *count);
 
-/* Fails with ARGUMENT if the case is a matrix. */
-gpuconv_status gc_bench_refuse_matrix(const gc_bench_case *what, gpuconv_error *error);
-
 /* Measures the peak rates of each backend and reports them in the section "ceilings". @return DEVICE, MEMORY */
 gpuconv_status gc_bench_peak_rates(gc_bench *bench, gpuconv_error *error);
 

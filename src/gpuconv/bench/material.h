@@ -25,8 +25,4 @@ double gc_material_error(const gc_material *material);
  * points (dsp/point_sums.h). Of a matrix: gc_material_error. */
 double gc_material_whole_error(const gc_material *material);
 
-/* Returns the error after scaling `out` by the gain that minimises it; *level receives the level of `out` relative to
- * the correct one in dB. */
-double gc_material_error_at_best_level(const gc_material *material, double *level);
-
 #endif

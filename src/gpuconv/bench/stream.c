@@ -191,8 +191,9 @@ static gpuconv_status stream_format(const gc_bench *b, const gpuconv_plan *plan,
 }
 
 gpuconv_status gc_bench_stream(const gc_bench *b, const gc_bench_case *what, gpuconv_error *error) {
-    if (gc_bench_refuse_matrix(what, error))
-        return GPUCONV_ERROR_ARGUMENT;
+    if (what->outputs)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a matrix is measured without --stream; choose another case",
+                       what->name);
     static const gc_pcm formats[] = {{GC_F32, 32}, {GC_S16, 16}};
     gc_bench_case noise = *what;
     gc_material m;

@@ -2,9 +2,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/bench/bench.h"
-#include "gpuconv/bench/processes.h"
 #include "libgpuconv/core/number.h"
-#include "libgpuconv/core/os.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
 
@@ -16,7 +14,7 @@
 typedef struct options {
     char *backend, *algorithm, *wanted, *sweep, *plot, *roofline, *report;
     double frames, taps, most, signals;
-    int channels, runs, threads, device, peers, processes, stream, list, quiet;
+    int channels, runs, threads, device, peers, stream, list, quiet;
 } options;
 
 static bool is_case(const char *wanted) {
@@ -34,12 +32,10 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
     int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, gc_words_algorithm);
     if (algorithm < 0)
         return GC_EXIT_USAGE;
-    if (o->peers && (o->stream || o->processes || o->sweep))
-        return gc_print_error(GC_EXIT_USAGE,
-                              "--peers cannot be combined with --stream, --processes or --sweep; try --help");
-    if (o->processes + o->stream + (o->sweep != NULL) > 1 || (o->roofline && (o->sweep || o->stream || o->processes)))
-        return gc_print_error(GC_EXIT_USAGE, "--sweep, --stream, --processes and --roofline cannot be combined; try "
-                                             "--help");
+    if (o->peers && (o->stream || o->sweep))
+        return gc_print_error(GC_EXIT_USAGE, "--peers cannot be combined with --stream or --sweep; try --help");
+    if ((o->stream != 0) + (o->sweep != NULL) + (o->roofline != NULL) > 1)
+        return gc_print_error(GC_EXIT_USAGE, "--sweep, --stream and --roofline cannot be combined; try --help");
     if (o->plot && !o->sweep)
         return gc_print_error(GC_EXIT_USAGE, "--plot needs --sweep; try --help");
     if (!is_case(o->wanted))
@@ -66,23 +62,14 @@ static int list_cases(void) {
     return GC_EXIT_DONE;
 }
 
-static gpuconv_status measure_processes(const gc_bench *b, const gc_bench_case *test_case, gpuconv_error *error) {
-    char program[4096];
-    if (!gc_os_program_path(program, sizeof program))
-        (void)snprintf(program, sizeof program, "gpuconv"); /* found through PATH */
-    return gc_bench_processes(b, test_case, program, error);
-}
-
 /* Measures the named case, all cases, or the case that --frames, --taps and --channels describe. */
 static gpuconv_status measure_cases(const options *o, const gc_bench *b, gpuconv_error *error) {
     int count;
     const gc_bench_case *cases = gc_bench_cases(&count);
     gc_bench_case own = {"own case", (int64_t)o->frames, (int64_t)o->taps, o->channels, 0};
     gpuconv_status status = GPUCONV_OK;
-    gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) = o->stream ? gc_bench_stream
-                                                                                          : o->processes
-                                                                                              ? measure_processes
-                                                                                              : gc_bench_convolve;
+    gpuconv_status (*measure)(const gc_bench *, const gc_bench_case *, gpuconv_error *) =
+        o->stream ? gc_bench_stream : gc_bench_convolve;
     if (!o->wanted)
         return measure(b, &own, error);
     for (int i = 0; i < count && !status; i++)
@@ -108,7 +95,7 @@ static int run(const options *o) {
     gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
     if (!status && o->roofline)
         status = gc_plot_check(o->roofline, &error);
-    if (!status && !o->processes)
+    if (!status)
         status = gc_bench_peak_rates(&b, &error);
     if (!status && o->sweep) {
         char title[96];
@@ -150,8 +137,6 @@ static struct poptOption table[] = {
     {"stream", '\0', POPT_ARG_NONE, &given.stream, 0, "measure an engine that is fed chunks from memory", NULL},
     {"signals", '\0', POPT_ARG_DOUBLE, &given.signals, GC_RANGE_BENCH_SIGNALS,
      "measure COUNT signals, each with its own response, on all CUDA devices together", "COUNT"},
-    {"processes", '\0', POPT_ARG_NONE, &given.processes, 0,
-     "measure whole processes from file to file: gpuconv, and ffmpeg, SoX, fconvolver and SciPy if installed", NULL},
     {"frames", '\0', POPT_ARG_DOUBLE, &given.frames, GC_RANGE_BENCH_FRAMES, "frames of the input (default: 8388608)",
      "COUNT"},
     {"taps", '\0', POPT_ARG_DOUBLE, &given.taps, GC_RANGE_BENCH_TAPS, "frames of the response (default: 512)", "COUNT"},

@@ -32,10 +32,6 @@ int gc_os_start(const char *program, char *const argv[], char *const environment
  * @return false while it runs; true with its exit status in *status: -1 if a signal ended it, 0 if it is not known */
 bool gc_os_wait(pid_t child, double seconds, bool end, int *status);
 
-/* Runs a command of the POSIX shell in a folder and discards its output. *wall and *processor get the seconds it took.
- * @return its exit status; -1 if it cannot be run */
-int gc_os_run_shell(const char *folder, const char *command, double *wall, double *processor);
-
 /* Returns the processor time of this process in seconds. */
 double gc_os_processor_seconds(void);
 

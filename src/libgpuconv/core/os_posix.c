@@ -83,30 +83,6 @@ static double seconds_of(const struct rusage *used) {
            1e-6 * ((double)used->ru_utime.tv_usec + (double)used->ru_stime.tv_usec);
 }
 
-int gc_os_run_shell(const char *folder, const char *command, double *wall, double *processor) {
-    char shell[] = "sh", option[] = "-c", enter[] = "cd \"$0\" && eval \"$1\"";
-    char *const argv[] = {shell, option, enter, (char *)folder, (char *)command, NULL};
-    struct timespec start, now;
-    struct rusage used;
-    pid_t child;
-    int status, err;
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC), stream[3] = {null, null, null};
-    if (null < 0)
-        return -1;
-    (void)clock_gettime(CLOCK_MONOTONIC, &start);
-    err = gc_os_start("/bin/sh", argv, environ, stream, &child);
-    close(null);
-    if (err)
-        return -1;
-    while (wait4(child, &status, 0, &used) < 0)
-        if (errno != EINTR)
-            return -1;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    *wall = (double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec);
-    *processor = seconds_of(&used);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 double gc_os_processor_seconds(void) {
     struct rusage used;
     return getrusage(RUSAGE_SELF, &used) == 0 ? seconds_of(&used) : 0;

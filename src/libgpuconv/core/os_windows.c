@@ -89,13 +89,6 @@ bool gc_os_wait(pid_t child, double seconds, bool end, int *status) {
     return true;
 }
 
-int gc_os_run_shell(const char *folder, const char *command, double *wall, double *processor) {
-    (void)folder;
-    (void)command;
-    *wall = *processor = 0;
-    return -1;
-}
-
 static double seconds_of(FILETIME time) {
     return 1e-7 * (double)((uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime);
 }
