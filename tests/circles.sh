@@ -11,6 +11,7 @@ for tool in nm tsort; do
     }
 done
 for library in "$@"; do
+    [ -n "$library" ] || continue # a library that this build lacks
     # Lines of nm: LIBRARY:FILE:VALUE TYPE NAME, without a value for an undefined name.
     pairs=$(cd "${library%/*}" && nm -A "${library##*/}" | awk '
         { split($0, part, ":"); file = part[2]; sub(/\.c\.o$/, "", file); name = $NF; type = $(NF - 1)

@@ -13,29 +13,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MODULES "kernels/course/modules.def" /* included twice */
 #define LAB_MODULE(name) extern const gc_lab_module gc_lab_##name;
-#include "kernels/course/modules.def"
+#include MODULES
 #undef LAB_MODULE
 
 static const gc_lab_module *const all_modules[] = {
 #define LAB_MODULE(name) &gc_lab_##name,
+#include MODULES
 #undef LAB_MODULE
 };
-
-#define LAB_MODULE(name) +1 /* NOLINT(bugprone-macro-parentheses): a sum */
-enum { MODULES = 0 };
-#undef LAB_MODULE
 
 /* Elements of each output that are compared before a timed run. */
 enum { TIMED_COMPARED = 1000 };
 
 int gc_lab_modules(const gc_lab_module *const **modules) {
     *modules = all_modules;
-    return MODULES;
+    return LAB_LENGTH(all_modules);
 }
 
 const gc_lab_module *gc_lab_module_find(const char *name) {
-    for (int i = 0; i < MODULES; i++)
+    for (int i = 0; i < LAB_LENGTH(all_modules); i++)
         if (strcmp(all_modules[i]->name, name) == 0)
             return all_modules[i];
     return NULL;
