@@ -56,7 +56,10 @@ allow src/$L/file $L/measure/measure.h "$L/conv/*" "$L/ir/*" "$L/audio/*" $L/spa
 allow src/$L/space $L/conv/backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/conv/cpu/section.h "$L/conv/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
-allow src/libtools/batch "$L/*"
+allow src/libtools/batch/entry "$L/*"
+allow src/libtools/batch/output 'libtools/batch/entry/*' "$L/*"
+allow src/libtools/batch/list 'libtools/batch/entry/*' libtools/batch/output/shards.h "$L/*"
+allow src/libtools/batch/run 'libtools/batch/*' "$L/*"
 allow src/libtools/room "$L/*"
 # ---- The command and the lab share a command line and include the library, never each other ----
 allow src/cli "$L/core/*"
@@ -74,7 +77,7 @@ allow src/lv2 gpuconv/play/follow.h
 allow src/lv2/window lv2/ports.h $L/core/number.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
 # it restores responses that were pickled.
-allow python/src libtools/batch/batch.h libtools/batch/row.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/conv/backend.h \
+allow python/src libtools/batch/run/batch.h libtools/batch/entry/entry.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/conv/backend.h \
     "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 shared=$(find kernels/engine -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cuh')
@@ -120,7 +123,7 @@ only 'src/cli/*' 'popt\.h'
 only "src/$L/conv/cuda/* src/$L/measure/cuda_* src/gpulab/harness/device_cuda.c kernels/*" 'cuda_runtime[a-z_]*\.h'
 only src/gpulab/harness/blas.c 'cublas[A-Za-z_0-9]*\.h'
 only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
-only src/libtools/batch/ranks_mpi.c 'mpi\.h'
+only src/libtools/batch/run/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 only src/gpuconv/play/device_pipewire.c 'pipewire/[a-z-]*\.h|spa/[a-z/-]*\.h'
 only src/gpuconv/play/osc_liblo.c 'lo/lo\.h'

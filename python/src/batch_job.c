@@ -3,8 +3,8 @@
 
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
-#include "libtools/batch/batch.h"
-#include "libtools/batch/row.h"
+#include "libtools/batch/entry/entry.h"
+#include "libtools/batch/run/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void failures(void *context, int64_t count, const char *example) {
 }
 
 /* Fills and checks the row of defaults, which is to be cleared also after a failure. */
-static gpuconv_status make_defaults(const gcpy_batch *batch, gc_row *row, gpuconv_error *error) {
+static gpuconv_status make_defaults(const gcpy_batch *batch, gc_entry_texts *row, gpuconv_error *error) {
     char *reason = NULL;
     int at = -1;
     bool good = true;
@@ -40,9 +40,9 @@ static gpuconv_status make_defaults(const gcpy_batch *batch, gc_row *row, gpucon
         const int column = gc_column_find(batch->text[i].column);
         if (column < 0)
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no column '%s'", batch->text[i].column);
-        good = gc_row_set(row, column, batch->text[i].value);
+        good = gc_texts_set(row, column, batch->text[i].value);
     }
-    if (!good || !gc_row_check(row, &at, &reason))
+    if (!good || !gc_texts_check(row, &at, &reason))
         return gc_fail_memory(error, "the options of a batch");
     if (!reason)
         return GPUCONV_OK;
@@ -54,7 +54,7 @@ static gpuconv_status make_defaults(const gcpy_batch *batch, gc_row *row, gpucon
 
 /* Reads the manifest, or makes one from the patterns. */
 static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manifest, gpuconv_error *error) {
-    gc_row defaults = {.stem = NULL};
+    gc_entry_texts defaults = {.stem = NULL};
     gpuconv_status status = make_defaults(batch, &defaults, error);
     const gc_manifest_options options = {.defaults = &defaults,
                                          .responses = batch->responses,
@@ -65,7 +65,7 @@ static gpuconv_status make_manifest(const gcpy_batch *batch, gc_manifest *manife
     if (!status)
         status = batch->manifest ? gc_manifest_read(batch->manifest, &options, manifest, error)
                                  : gc_manifest_pick(batch->inputs, &options, manifest, error);
-    gc_row_clear(&defaults);
+    gc_texts_clear(&defaults);
     return status;
 }
 

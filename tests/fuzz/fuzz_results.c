@@ -1,8 +1,8 @@
 /* Parses results.jsonl of any bytes, as --resume does: lines that are not understood are skipped, and the result does
  * not depend on the portions. An outcome with names of these bytes is written as one line of JSON, which must parse
  * again as this outcome. */
-#include "libtools/batch/history.h"
-#include "libtools/batch/results.h"
+#include "libtools/batch/output/history.h"
+#include "libtools/batch/output/results.h"
 
 #include <jansson.h>
 #include <math.h>

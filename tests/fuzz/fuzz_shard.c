@@ -1,5 +1,5 @@
 /* Lists a tar file of any bytes and finds its members: each lies inside the file, or is refused with a reason. */
-#include "libtools/batch/shard_in.h"
+#include "libtools/batch/output/shards.h"
 
 #include <stdio.h>
 #include <stdlib.h>

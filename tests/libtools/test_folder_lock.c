@@ -1,7 +1,7 @@
 /* Tests the lock of a batch's folder between processes and threads, and while ranks outlive the first one. */
 #include "files.h"
 
-#include "libtools/batch/folder_lock.h"
+#include "libtools/batch/output/folder.h"
 
 #include <signal.h>
 #include <sys/wait.h>

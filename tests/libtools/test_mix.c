@@ -2,7 +2,7 @@
 #include "check.h"
 #include "harness.h"
 
-#include "libtools/batch/mix.h"
+#include "libtools/batch/run/task.h"
 
 #include <math.h>
 

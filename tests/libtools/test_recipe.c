@@ -2,8 +2,8 @@
  * reflections and several sources, in slots and rendered in memory. */
 #include "files.h"
 
-#include "libtools/batch/batch.h"
-#include "libtools/batch/row.h"
+#include "libtools/batch/entry/entry.h"
+#include "libtools/batch/run/batch.h"
 
 #include <math.h>
 #include <stdarg.h>

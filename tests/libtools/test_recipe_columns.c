@@ -1,7 +1,7 @@
 /* Tests the columns of a recipe: which texts are valid, and which canonical text and values they give. */
 #include "check.h"
 
-#include "libtools/batch/recipe.h"
+#include "libtools/batch/entry/entry.h"
 
 #include <math.h>
 

@@ -3,8 +3,8 @@
 #include "files.h"
 
 #include "libgpuconv/conv/backend.h"
-#include "libtools/batch/manifest.h"
-#include "libtools/batch/responses.h"
+#include "libtools/batch/list/manifest.h"
+#include "libtools/batch/run/responses.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
 #include "files.h"
 
 #include "libgpuconv/core/map.h"
-#include "libtools/batch/history.h"
-#include "libtools/batch/results.h"
-#include "libtools/batch/targets.h"
-#include "libtools/batch/text.h"
+#include "libtools/batch/entry/text.h"
+#include "libtools/batch/output/folder.h"
+#include "libtools/batch/output/history.h"
+#include "libtools/batch/output/results.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/ir/object.h"
-#include "libtools/batch/work.h"
+#include "libtools/batch/run/worker.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #define GPUCONV_COMMANDS_BATCH_OPTIONS_H
 
 #include "cli/cli.h"
-#include "libtools/batch/row.h"
+#include "libtools/batch/entry/entry.h"
 
 typedef struct gc_batch_defaults {
     char *text[GC_COLUMNS]; /* values of the options that are columns; NULL: not given */
@@ -57,6 +57,6 @@ typedef struct gc_batch_defaults {
 
 /* Fills in the row of defaults from the options, and checks it. The row must be cleared, also after a failure. @return
  * GC_EXIT_DONE, or GC_EXIT_USAGE or GC_EXIT_FAILED after a message */
-int gc_batch_defaults_row(const gc_batch_defaults *defaults, gc_row *row);
+int gc_batch_defaults_row(const gc_batch_defaults *defaults, gc_entry_texts *row);
 
 #endif

@@ -6,8 +6,8 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
-#include "libtools/batch/batch.h"
-#include "libtools/batch/text.h"
+#include "libtools/batch/entry/text.h"
+#include "libtools/batch/run/batch.h"
 #include "progress.h"
 
 #include <math.h>
@@ -86,7 +86,7 @@ static void print_failures(void *context, int64_t count, const char *example) {
 }
 
 /* Reads the manifest at `path`, or makes one from the patterns. */
-static gpuconv_status read_manifest(const options *o, const char *path, const gc_row *defaults, gc_manifest *m,
+static gpuconv_status read_manifest(const options *o, const char *path, const gc_entry_texts *defaults, gc_manifest *m,
                                     gpuconv_error *error) {
     const gc_manifest_options wish = {.defaults = defaults,
                                       .responses = (const char *const *)o->irs,
@@ -167,12 +167,12 @@ static const char *suffix_of(const options *o) {
 
 static int run(options *o, const char *path) {
     int device[DEVICES_MOST], devices = 0;
-    gc_row defaults = {.stem = NULL};
+    gc_entry_texts defaults = {.stem = NULL};
     int result = check(o, path, device, &devices);
     if (!result)
         result = gc_batch_defaults_row(&o->defaults, &defaults);
     if (result) {
-        gc_row_clear(&defaults);
+        gc_texts_clear(&defaults);
         return result;
     }
     gpuconv_error error = {0};
@@ -182,7 +182,7 @@ static int run(options *o, const char *path) {
     const volatile int *cancel = gc_catch_signals(); /* before the lists: one may be a pipe that nothing writes to */
     if (!status)
         status = read_manifest(o, path, &defaults, &m, &error);
-    gc_row_clear(&defaults);
+    gc_texts_clear(&defaults);
     if (status)
         return gc_print_error(gc_exit_of(status), "%s", error.message);
     const bool first = !ranks || ranks->rank == 0;

@@ -4,9 +4,8 @@
 #include "cli/cli.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
-#include "libtools/batch/failures.h"
-#include "libtools/batch/results.h"
-#include "libtools/batch/targets.h"
+#include "libtools/batch/output/folder.h"
+#include "libtools/batch/output/results.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,718 @@
+/*
+ * Runs a batch. Workers of rank 0 take entries from its list; other ranks receive portions of it in answer to their
+ * reports. Outcomes are lines of results.jsonl, which rank 0 writes. Workers process entries, rank 0 of several has a
+ * thread that serves the others, and the caller's thread reports progress.
+ */
+#include "batch.h"
+
+#include "libgpuconv/conv/backend.h"
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/clock.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/folder.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/module.h"
+#include "libgpuconv/core/pool.h"
+#include "libgpuconv/core/subnormal.h"
+#include "libtools/batch/output/folder.h"
+#include "libtools/batch/output/history.h"
+#include "libtools/batch/output/lists.h"
+#include "libtools/batch/output/shards.h"
+#include "ranks.h"
+#include "worker.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The entries of this process in which something was counted. */
+typedef struct counted_files {
+    int64_t files, first; /* first: the least index of them */
+} counted_files;
+
+typedef struct batch_state {
+    /* Constant while threads run. */
+    const gc_batch *batch;
+    const gc_batch_backend *backend;
+    int devices, workers; /* devices 0: the CPU */
+    int device[GC_BATCH_DEVICES];
+    gc_responses *responses;
+    gc_folder_lock *folder_lock; /* on other ranks taken with the first entries */
+    gc_results *results;         /* rank 0 only */
+    gc_packer *packer;           /* rank 0 only; NULL: outputs are files */
+    double start_time;
+    sem_t copy_permits;
+
+    volatile int stop; /* the cancel flag of all workers: cancelled, or the batch itself failed */
+
+    pthread_mutex_t lock; /* of the following fields */
+    pthread_cond_t thread_ended;
+    int64_t *todo;                      /* indices of entries; on other ranks the last portion from rank 0 */
+    int64_t todo_count, todo_next;      /* todo_next: the first that no worker has taken */
+    int active;                         /* threads that have not ended */
+    int slotless;                       /* workers that could not get a slot */
+    bool unavailable[GC_BATCH_DEVICES]; /* devices whose failure was noted */
+    gc_batch_progress progress;
+    gc_failures failures; /* of all ranks, on rank 0 */
+    counted_files clipped, not_finite, shortened;
+    gc_ranks_report unsent; /* not rank 0: outcomes that rank 0 has not received */
+    char *unsent_lines;
+    size_t unsent_capacity;
+    gpuconv_status status; /* the first error of the batch itself */
+    gpuconv_error error;
+
+    pthread_mutex_t request_lock; /* held while rank 0 is asked; taken before `lock` */
+    bool exhausted;               /* rank 0 has no more entries; under request_lock */
+} batch_state;
+
+/* ---- The module of the ranks ---- */
+
+/* Looks for the environment variables of launchers: Open MPI's mpirun, PMIx, PMI (Slurm's srun --mpi). */
+static bool is_launched(void) {
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (getenv(variables[i]))
+            return true;
+    return false;
+}
+
+gpuconv_status gc_ranks_open(const gc_ranks **ranks, gpuconv_error *error) {
+    static gc_ranks module;
+    char why[400];
+    *ranks = NULL;
+    if (!is_launched())
+        return GPUCONV_OK;
+    gc_ranks_start *start;
+    *(void **)&start = gc_module_load("gpuconv-mpi", GC_RANKS_START, why, sizeof why);
+    if (!start)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                       "started by a launcher of parallel programs, but this build has no MPI: %s", why);
+    if (!start(&module, why, sizeof why))
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "cannot start MPI: %s", why);
+    *ranks = &module;
+    return GPUCONV_OK;
+}
+
+/* ---- Distribution of entries and collection of outcomes ---- */
+
+static bool batch_has_ranks(const batch_state *s) {
+    return s->batch->ranks && s->batch->ranks->size > 1;
+}
+
+static bool batch_is_first_rank(const batch_state *s) {
+    return !batch_has_ranks(s) || s->batch->ranks->rank == 0;
+}
+
+/* Stores the first error of the batch itself and stops the workers. */
+static void batch_fail(batch_state *s, gpuconv_status status, const gpuconv_error *error) {
+    pthread_mutex_lock(&s->lock);
+    if (!s->status) {
+        s->status = status;
+        s->error = *error;
+    }
+    gc_flag_raise(&s->stop);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Locks the folder of the batch. @return FILE, MEMORY */
+static gpuconv_status batch_lock_folder(batch_state *s, gpuconv_error *error) {
+    const gc_batch *b = s->batch;
+    char text[600];
+    int unsupported;
+    gpuconv_status status = gc_folder_lock_new(b->folder, batch_is_first_rank(s), &s->folder_lock, &unsupported, error);
+    if (!status && unsupported && b->note && batch_is_first_rank(s)) {
+        (void)snprintf(text, sizeof text, "%.400s: cannot be locked (%s); start no other batch into it", b->folder,
+                       strerror(unsupported));
+        b->note(b->context, text);
+    }
+    return status;
+}
+
+/* ---- Outcomes ---------------------------------------------------------------------------------------------------- */
+
+static void add_to_progress(batch_state *s, const gc_ranks_report *report) {
+    s->progress.done += report->done;
+    s->progress.failed += report->failed;
+    s->progress.clipped += report->clipped;
+    s->progress.audio += report->audio;
+}
+
+/* Writes lines to results.jsonl, or on other ranks appends them to the next report. Requires the lock. */
+static gpuconv_status store_lines(batch_state *s, const char *lines, size_t bytes, gpuconv_error *error) {
+    if (batch_is_first_rank(s))
+        return gc_results_write(s->results, lines, bytes, error);
+    if (s->unsent.bytes + bytes > s->unsent_capacity) {
+        size_t capacity = 2 * (s->unsent.bytes + bytes);
+        char *larger = realloc(s->unsent_lines, capacity);
+        if (!larger)
+            return gc_fail_memory(error, "results");
+        s->unsent_lines = larger;
+        s->unsent_capacity = capacity;
+    }
+    memcpy(s->unsent_lines + s->unsent.bytes, lines, bytes);
+    s->unsent.bytes += bytes;
+    return GPUCONV_OK;
+}
+
+static void count_file(counted_files *f, int64_t entry, int64_t samples) {
+    if (samples > 0 && (f->files++ == 0 || entry < f->first))
+        f->first = entry;
+}
+
+/* Records an outcome in results.jsonl, or for the next report to rank 0. `device` is an index into state->device. */
+static void batch_record(batch_state *s, int device, int64_t entry, const gc_outcome *o) {
+    gpuconv_error error = {0};
+    char *line = gc_result_line(&s->batch->manifest->entry[entry], o);
+    gc_ranks_report one = {
+        .done = o->status == GPUCONV_OK, .failed = o->status != GPUCONV_OK, .clipped = o->clipped, .audio = o->audio};
+    pthread_mutex_lock(&s->lock);
+    gpuconv_status status = line ? store_lines(s, line, strlen(line), &error) : gc_fail_memory(&error, "results");
+    add_to_progress(s, &one);
+    count_file(&s->clipped, entry, o->clipped);
+    count_file(&s->not_finite, entry, o->not_finite);
+    count_file(&s->shortened, entry, o->shortened);
+    if (o->status)
+        gc_failures_add(&s->failures, o->reason);
+    s->unsent.done += one.done;
+    s->unsent.failed += one.failed;
+    s->unsent.clipped += one.clipped;
+    s->unsent.audio += one.audio;
+    if (s->devices > 0)
+        s->progress.device_audio[device] += o->audio;
+    pthread_mutex_unlock(&s->lock);
+    free(line);
+    if (!status && s->packer)
+        status = gc_packer_end(s->packer, entry, o->status != GPUCONV_OK, &error);
+    if (status)
+        batch_fail(s, status, &error);
+}
+
+/* Records an entry that is refused in the manifest. */
+static void record_refused(batch_state *s, int64_t entry) {
+    const gc_entry *e = &s->batch->manifest->entry[entry];
+    gc_outcome o = {.status = GPUCONV_ERROR_ARGUMENT, .where = ""};
+    (void)snprintf(o.reason, sizeof o.reason, "line %lld: %s", (long long)e->line, e->refusal);
+    batch_record(s, 0, entry, &o);
+}
+
+/* ---- Between ranks ----------------------------------------------------------------------------------------------- */
+
+/* Takes up to `count` entries of this rank's list. */
+static int take_entries(batch_state *s, int64_t *entries, int count) {
+    int n = 0;
+    pthread_mutex_lock(&s->lock);
+    const bool ends = gc_flag_is_raised(&s->stop) || (s->batch->fail_fast && s->progress.failed > 0);
+    while (n < count && s->todo_next < s->todo_count && !ends)
+        entries[n++] = s->todo[s->todo_next++];
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+/* Takes a portion of the list for another rank: an eighth of its share of the remaining entries, so that all ranks
+ * finish at about the same time. Rank 0 records refused entries itself, because only its manifest has all refusals. */
+static int take_for_rank(void *context, int64_t *entries) {
+    batch_state *s = context;
+    int n = 0;
+    pthread_mutex_lock(&s->lock);
+    int64_t portion = (s->todo_count - s->todo_next) / (8 * (int64_t)s->batch->ranks->size);
+    pthread_mutex_unlock(&s->lock);
+    for (portion = gc_max(1, gc_min(GC_RANKS_ENTRIES, portion)); n < portion && take_entries(s, &entries[n], 1);)
+        if (s->batch->manifest->entry[entries[n]].refusal)
+            record_refused(s, entries[n]);
+        else
+            n++;
+    return n;
+}
+
+/* Stores the outcomes that another rank reports. */
+static void accept_report(void *context, const gc_ranks_report *report) {
+    batch_state *s = context;
+    gpuconv_error error = {0};
+    pthread_mutex_lock(&s->lock);
+    add_to_progress(s, report);
+    if (report->failed > 0)
+        gc_failures_add_lines(&s->failures, report->lines, report->bytes);
+    gpuconv_status status = gc_results_write(s->results, report->lines, report->bytes, &error);
+    pthread_mutex_unlock(&s->lock);
+    if (status)
+        batch_fail(s, status, &error);
+}
+
+/* On rank 0, serves the other ranks until all have left. @return false: a message failed */
+static bool batch_serve_ranks(batch_state *s) {
+    return s->batch->ranks->serve(take_for_rank, accept_report, s);
+}
+
+/* Sends this rank's unsent outcomes to rank 0. @return as gc_ranks.request; -1: no answer, and the batch has failed */
+static int send_report(batch_state *s, bool leaving, int64_t *entries) {
+    pthread_mutex_lock(&s->lock);
+    gc_ranks_report report = s->unsent;
+    char *lines = s->unsent_lines;
+    s->unsent = (gc_ranks_report){0};
+    s->unsent_lines = NULL;
+    s->unsent_capacity = 0;
+    pthread_mutex_unlock(&s->lock);
+    report.lines = lines;
+    report.leaving = leaving;
+    int n = s->batch->ranks->request(&report, entries);
+    free(lines);
+    if (n < 0) {
+        gpuconv_error error = {.status = GPUCONV_ERROR_STATE, .message = "the first rank does not answer"};
+        batch_fail(s, GPUCONV_ERROR_STATE, &error);
+    }
+    return n;
+}
+
+/* Replaces this rank's list by a portion from rank 0, which has locked the folder before it answers. @return false:
+ * there are no more entries, or the batch has failed */
+static bool request_entries(batch_state *s) {
+    int64_t entries[GC_RANKS_ENTRIES];
+    gpuconv_error error = {0};
+    int n = send_report(s, false, entries);
+    if (n <= 0)
+        return false;
+    if (!s->folder_lock && batch_lock_folder(s, &error)) {
+        batch_fail(s, error.status, &error);
+        return false;
+    }
+    pthread_mutex_lock(&s->lock);
+    memcpy(s->todo, entries, (size_t)n * sizeof *entries);
+    s->todo_next = 0;
+    s->todo_count = n;
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+/* On another rank, sends the last outcomes and leaves the batch. */
+static void batch_leave_ranks(batch_state *s) {
+    int64_t unused[GC_RANKS_ENTRIES];
+    (void)send_report(s, true, unused);
+}
+
+/* Takes the next entry; another rank asks rank 0 for more once its list is empty. @return false: none is left */
+static bool batch_next(batch_state *s, int64_t *entry) {
+    if (take_entries(s, entry, 1))
+        return true;
+    if (batch_is_first_rank(s))
+        return false;
+    pthread_mutex_lock(&s->request_lock); /* one worker asks; the others find the entries that it received */
+    bool found = take_entries(s, entry, 1) > 0;
+    if (!found && !s->exhausted && !gc_flag_is_raised(&s->stop)) {
+        s->exhausted = !request_entries(s);
+        found = take_entries(s, entry, 1) > 0;
+    }
+    pthread_mutex_unlock(&s->request_lock);
+    return found;
+}
+
+/* ---- Preparation ---- */
+
+/* Bytes of unreferenced responses that are kept. */
+static const int64_t responses_bytes = INT64_C(256) << 20;
+
+/* Entries per core from which on a GPU finishes sooner, its initialisation included, if the backend is not chosen by
+ * the user; for files of a few seconds. Each further GPU needs as many again, because GPUs are initialised one after
+ * the other. */
+static const int64_t entries_per_gpu = 1280;
+
+/* Selects the devices that the user named, or up to `count_max`. Initialises the first, so that a machine with unusable
+ * GPUs is detected at once; the others are initialised one after the other while the first works. *why: the reason if
+ * no device can be used. */
+static gpuconv_status select_devices(batch_state *s, int64_t count_max, gpuconv_error *why, gpuconv_error *error) {
+    const gc_batch *b = s->batch;
+    const gc_backend *backend = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    if (!backend) {
+        if (b->backend == GPUCONV_BACKEND_CUDA)
+            (void)gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, why);
+        return GPUCONV_OK;
+    }
+    const gc_batch_backend *gpu = backend->batch;
+    int found = gpu->devices(why), count = found == 0 ? 0 : b->device ? b->devices : (int)gc_min(found, count_max);
+    count = (int)gc_min(count, GC_BATCH_DEVICES);
+    for (int i = 0; i < count; i++) {
+        s->device[i] = b->device ? b->device[i] : i;
+        if (s->device[i] < 0 || s->device[i] >= found)
+            return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d does not exist; there are 0 to %d",
+                           s->device[i], found - 1);
+        s->progress.device[i] = s->device[i];
+    }
+    if (count == 0 || gpu->init_device(s->device[0], why) != GPUCONV_OK)
+        return GPUCONV_OK;
+    s->backend = gpu;
+    s->devices = s->progress.devices = count;
+    return GPUCONV_OK;
+}
+
+/* Chooses between CPU and GPUs, and the number of workers. */
+static gpuconv_status choose_devices(batch_state *s, gpuconv_error *error) {
+    const gc_batch *b = s->batch;
+    gpuconv_error why = {0};
+    gpuconv_status status = GPUCONV_OK;
+    s->backend = gc_backend_find(GPUCONV_BACKEND_CPU)->batch;
+    s->workers = b->workers > 0 ? b->workers : gc_processor_count();
+    const int64_t gpus_worthwhile = b->manifest->entries / (entries_per_gpu * s->workers);
+    if (b->backend == GPUCONV_BACKEND_CUDA)
+        status = select_devices(s, GC_BATCH_DEVICES, &why, error);
+    else if (b->backend == GPUCONV_BACKEND_AUTO && gpus_worthwhile > 0)
+        status = select_devices(s, gpus_worthwhile, &why, error);
+    if (status)
+        return status;
+    if (b->backend == GPUCONV_BACKEND_CUDA && s->devices == 0)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s", why.message);
+    if (why.status && b->note && batch_is_first_rank(s)) {
+        char text[600];
+        (void)snprintf(text, sizeof text, "running on the CPU: %s", why.message);
+        b->note(b->context, text);
+    }
+    s->workers = (int)gc_max(s->workers, s->devices);
+    s->workers = (int)gc_max(1, gc_min(s->workers, batch_has_ranks(s) ? s->workers : b->manifest->entries));
+    return GPUCONV_OK;
+}
+
+/* Opens results.jsonl and lists the entries to do: all, or with --resume the unfinished ones. */
+static gpuconv_status list_entries(batch_state *s, const char *results, gpuconv_error *error) {
+    const gc_manifest *m = s->batch->manifest;
+    gc_history *history = NULL;
+    unsigned char *done = gc_calloc(gc_max(1, m->entries), 1);
+    int64_t complete_bytes = 0;
+    bool newline = false;
+    gpuconv_status status = done ? GPUCONV_OK : gc_fail_memory(error, "a list of entries");
+    if (!status && s->batch->resume) {
+        history = gc_history_new(m);
+        status = history ? gc_history_read(history, results, &complete_bytes, &newline, error)
+                         : gc_fail_memory(error, "a list of entries");
+        if (!status)
+            status = gc_history_judge(history, s->batch->folder, s->packer, s->workers, done, error);
+    }
+    if (!status)
+        status = gc_results_open(results, s->batch->resume, &s->results, error);
+    if (!status && s->batch->resume)
+        status = gc_results_repair(s->results, complete_bytes, newline, error);
+    for (int64_t i = 0; i < m->entries && !status; i++) {
+        if (!done[i])
+            s->todo[s->todo_count++] = i;
+        if (!done[i] && s->packer)
+            gc_packer_expect(s->packer, i);
+    }
+    if (!status)
+        s->progress.skipped = m->entries - s->todo_count;
+    gc_history_free(history);
+    free(done);
+    return status;
+}
+
+/* Locks the folder, checks the entries against it, and lists those to do. */
+static gpuconv_status prepare_first_rank(batch_state *s, const char *results, gpuconv_error *error) {
+    const gc_batch *b = s->batch;
+    char kept[GC_OWN_PATH];
+    const gc_own_files own = gc_batch_own_files(b);
+    gpuconv_status status = batch_lock_folder(s, error);
+    if (!status)
+        status = gc_refuse_conflicts(b->manifest, &own, s->workers, error);
+    if (!status && b->keep_manifest && !(status = gc_own_path(b->folder, GC_OWN_MANIFEST, kept, error)))
+        status = gc_manifest_write(b->manifest, kept, error);
+    if (!status && b->shard_size > 0) {
+        const gc_packer_config config = {b->manifest, b->folder, b->shard_size, b->resume, b->note, b->context};
+        s->packer = gc_packer_new(&config);
+        status = s->packer ? GPUCONV_OK : gc_fail_memory(error, "shards");
+    }
+    if (!status)
+        status = list_entries(s, results, error);
+    if (!status && s->packer && b->resume)
+        status = gc_packer_pack_rest(s->packer, error);
+    return status;
+}
+
+gc_own_files gc_batch_own_files(const gc_batch *b) {
+    return (gc_own_files){.folder = b->folder,
+                          .manifest = b->keep_manifest,
+                          .resume = b->resume,
+                          .kind = b->manifest->kind,
+                          .shard_size = b->shard_size,
+                          .entries = b->manifest->entries};
+}
+
+/* Chooses devices and the number of workers, and on rank 0 lists the entries to do. */
+static gpuconv_status batch_prepare(batch_state *s, gpuconv_error *error) {
+    char results[GC_OWN_PATH];
+    gpuconv_status status = choose_devices(s, error);
+    if (!status)
+        status = gc_own_path(s->batch->folder, GC_OWN_RESULTS, results, error);
+    if (!status)
+        status = gc_create_parent_folders(results, error);
+    s->progress.total = s->batch->manifest->entries;
+    s->todo = gc_calloc(gc_max(s->progress.total, GC_RANKS_ENTRIES), sizeof *s->todo);
+    if (!status && !s->todo)
+        status = gc_fail_memory(error, "a list of entries");
+    if (!status && batch_is_first_rank(s))
+        status = prepare_first_rank(s, results, error);
+    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->free_taps);
+    if (!status && !s->responses)
+        status = gc_fail_memory(error, "a table of responses");
+    return status;
+}
+
+/* ---- Threads ---- */
+
+/* Workers that may copy samples into files at the same time. 64 that copy are a quarter slower than 24, because they
+ * contend inside the kernel. */
+enum { COPY_PERMITS = 24 };
+
+typedef struct batch_thread {
+    batch_state *state;
+    int device; /* index into state->device */
+    pthread_t thread;
+} batch_thread;
+
+static void end_thread(batch_state *s) {
+    pthread_mutex_lock(&s->lock);
+    s->active--;
+    pthread_cond_signal(&s->thread_ended);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- Workers ----------------------------------------------------------------------------------------------------- */
+
+static bool next_entry(void *context, int64_t *entry) {
+    return batch_next(((batch_thread *)context)->state, entry);
+}
+
+static void report(void *context, int64_t entry, const gc_outcome *o) {
+    batch_thread *t = context;
+    batch_record(t->state, t->device, entry, o);
+}
+
+/* Counts a worker that got no slot, because memory is short or its device is unusable, and notes an unusable device
+ * once.
+ * @return whether other workers may have slots, so that the batch can continue without this one */
+static bool continue_without(batch_thread *t, const gpuconv_error *error) {
+    batch_state *s = t->state;
+    pthread_mutex_lock(&s->lock);
+    bool others_left = ++s->slotless < s->workers;
+    if (others_left && error->status == GPUCONV_ERROR_DEVICE && !s->unavailable[t->device]) {
+        s->unavailable[t->device] = true;
+        if (s->batch->note) {
+            char text[600];
+            (void)snprintf(text, sizeof text, "device not used: %s", error->message);
+            s->batch->note(s->batch->context, text);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return others_left;
+}
+
+static void *run_worker(void *argument) {
+    batch_thread *t = argument;
+    batch_state *s = t->state;
+    gpuconv_error error = {0};
+    gc_worker w = {.manifest = s->batch->manifest,
+                   .responses = s->responses,
+                   .folder = s->batch->folder,
+                   .backend = s->backend,
+                   .devices = s->devices,
+                   .device = s->devices > 0 ? s->device[t->device] : 0,
+                   .cancel = &s->stop,
+                   .copy_permits = &s->copy_permits,
+                   .next = next_entry,
+                   .report = report,
+                   .context = t};
+    bool has_slot;
+    gc_flush_subnormals();
+    gpuconv_cancel_set(&s->stop);
+    gpuconv_status status = gc_work(&w, &has_slot, &error);
+    if (status && (has_slot || !continue_without(t, &error)))
+        batch_fail(s, status, &error);
+    end_thread(s);
+    return NULL;
+}
+
+/* ---- Other threads ----------------------------------------------------------------------------------------------- */
+
+static void *run_server(void *argument) {
+    batch_state *s = argument;
+    if (!batch_serve_ranks(s)) {
+        gpuconv_error error = {.status = GPUCONV_ERROR_STATE, .message = "the connection to another rank was lost"};
+        batch_fail(s, GPUCONV_ERROR_STATE, &error);
+    }
+    end_thread(s);
+    return NULL;
+}
+
+/* Reports progress and passes cancellation on to the workers, until all threads have ended. */
+static void watch(batch_state *s) {
+    const gc_batch *b = s->batch;
+    pthread_mutex_lock(&s->lock);
+    while (s->active > 0) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&s->thread_ended, &s->lock, &until);
+        if (gc_flag_is_raised(b->cancel))
+            gc_flag_raise(&s->stop);
+        s->progress.seconds = gc_now() - s->start_time;
+        gc_batch_progress progress = s->progress;
+        pthread_mutex_unlock(&s->lock);
+        if (b->progress)
+            b->progress(b->context, &progress);
+        pthread_mutex_lock(&s->lock);
+    }
+    s->progress.seconds = gc_now() - s->start_time;
+    const gc_batch_progress last = s->progress; /* the threads may have ended after the report above */
+    pthread_mutex_unlock(&s->lock);
+    if (b->progress)
+        b->progress(b->context, &last);
+}
+
+/* Runs all threads until the batch is done. */
+static gpuconv_status run_threads(batch_state *s, gpuconv_error *error) {
+    bool needs_server = batch_has_ranks(s) && batch_is_first_rank(s), has_server = false;
+    pthread_t server;
+    int started = 0;
+    batch_thread *threads = gc_calloc(s->workers, sizeof *threads);
+    if (!threads)
+        return gc_fail_memory(error, "workers");
+    s->active = s->workers + needs_server;
+    for (; started < s->workers; started++) {
+        threads[started] = (batch_thread){s, s->devices > 0 ? started % s->devices : 0, 0};
+        if (pthread_create(&threads[started].thread, NULL, run_worker, &threads[started]) != 0)
+            break;
+    }
+    if (needs_server)
+        has_server = pthread_create(&server, NULL, run_server, s) == 0;
+    if (started < s->workers || has_server != needs_server) {
+        gpuconv_error none = {.status = GPUCONV_ERROR_MEMORY, .message = "cannot start the threads of the batch"};
+        batch_fail(s, GPUCONV_ERROR_MEMORY, &none);
+        pthread_mutex_lock(&s->lock);
+        s->active -= s->workers - started + (needs_server && !has_server);
+        pthread_mutex_unlock(&s->lock);
+    }
+    watch(s);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i].thread, NULL);
+    if (has_server)
+        pthread_join(server, NULL);
+    if (!batch_is_first_rank(s))
+        batch_leave_ranks(s);
+    free(threads);
+    if (s->status) {
+        *error = s->error;
+        return s->status;
+    }
+    if (gc_flag_is_raised(s->batch->cancel))
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted; continue with --resume");
+    return GPUCONV_OK;
+}
+
+/* Packs the outputs of other ranks, which are files until now; results.jsonl says which entries have failed. */
+static gpuconv_status pack_ranks(batch_state *s, gpuconv_error *error) {
+    const gc_manifest *m = s->batch->manifest;
+    char results[GC_OWN_PATH];
+    int64_t complete;
+    bool newline;
+    gc_history *history = gc_history_new(m);
+    unsigned char *done = gc_calloc(gc_max(1, m->entries), 1);
+    gpuconv_status status = history && done ? gc_own_path(s->batch->folder, GC_OWN_RESULTS, results, error)
+                                            : gc_fail_memory(error, "shards");
+    if (!status)
+        status = gc_history_read(history, results, &complete, &newline, error);
+    for (int64_t i = 0; i < m->entries && !status; i++)
+        done[i] = gc_history_last_line(history, i)->done;
+    gc_history_free(history);
+    if (!status) {
+        gc_packer_expect_none(s->packer, done);
+        status = gc_packer_pack_rest(s->packer, error);
+    }
+    free(done);
+    return status;
+}
+
+/* Packs what the first rank has not packed, and ends the log. */
+static gpuconv_status end_first_rank(batch_state *s, gpuconv_status status, gpuconv_error *error) {
+    if (!status && s->packer && batch_has_ranks(s))
+        status = pack_ranks(s, error);
+    gpuconv_error close_error = {0};
+    gpuconv_status closed = gc_results_close(s->results, &close_error);
+    if (closed && !status) {
+        *error = close_error;
+        status = closed;
+    }
+    return status;
+}
+
+/* Writes the list of the outputs after a batch that ran to its end, or failed itself. */
+static gpuconv_status write_list(batch_state *s, gpuconv_status status, gpuconv_error *error) {
+    gpuconv_error why = {0};
+    const gc_batch *b = s->batch;
+    if (!batch_is_first_rank(s) || s->progress.total == 0 || status == GPUCONV_ERROR_CANCELLED)
+        return status;
+    const gc_list_output output = {b->folder, b->absolute, b->id_suffix, b->shard_size};
+    gpuconv_status listed = gc_list_write(b->manifest, &output, &s->progress.listed, &why);
+    char names[256], text[1024];
+    if (!listed && b->note && b->manifest->kind == GC_LIST_KALDI &&
+        gc_list_left_out_kaldi(b->manifest->list[0], names, sizeof names)) {
+        (void)snprintf(text, sizeof text, "%.500s: not carried over into the list of the outputs: %s",
+                       b->manifest->list[0], names);
+        b->note(b->context, text);
+    }
+    if (listed && !status)
+        *error = why;
+    return status ? status : listed;
+}
+
+/* Notes the first file in which samples were counted, and how many others there are. */
+static void note_files(const batch_state *s, const counted_files *f, bool output, const char *what) {
+    char text[1024], others[64] = "";
+    const gc_batch *b = s->batch;
+    if (!f->files || !b->note)
+        return;
+    const gc_entry *e = &b->manifest->entry[f->first];
+    if (f->files > 1)
+        (void)snprintf(others, sizeof others, " and %lld other file%s", (long long)f->files - 1,
+                       f->files > 2 ? "s" : "");
+    (void)snprintf(text, sizeof text, "%.500s%s: %s", output ? e->output : e->input, others, what);
+    b->note(b->context, text);
+}
+
+gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuconv_error *error) {
+    batch_state *s = gc_calloc(1, sizeof *s);
+    *progress = (gc_batch_progress){.listed = -1};
+    if (!s)
+        return gc_fail_memory(error, "a batch");
+    s->batch = b;
+    s->start_time = gc_now();
+    s->progress.listed = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->request_lock, NULL);
+    sem_init(&s->copy_permits, 0, COPY_PERMITS);
+    pthread_cond_init(&s->thread_ended, NULL);
+    gpuconv_status status = batch_prepare(s, error);
+    if (status)
+        s->progress.total = 0; /* tells the caller that no entry was begun */
+    else
+        status = run_threads(s, error);
+    status = end_first_rank(s, status, error);
+    status = write_list(s, status, error);
+    note_files(s, &s->clipped, true, "samples clipped; a lower --gain or --encoding float keeps them");
+    note_files(s, &s->not_finite, false, "samples that are not finite (NaN or infinity) were taken as silence");
+    note_files(s, &s->shortened, true,
+               "shorter than the part that its list asks for; its text or what its supervisions say may be longer");
+    gc_packer_free(s->packer);
+    gc_responses_free(s->responses);
+    gc_shards_forget();
+    gc_folder_lock_free(s->folder_lock);
+    *progress = s->progress;
+    gc_failures_sort(&s->failures);
+    for (int i = 0; b->failures && i < s->failures.count; i++)
+        b->failures(b->context, s->failures.group[i].count, s->failures.group[i].example);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->request_lock);
+    pthread_cond_destroy(&s->thread_ended);
+    sem_destroy(&s->copy_permits);
+    free(s->todo);
+    free(s->unsent_lines);
+    free(s);
+    return status;
+}
