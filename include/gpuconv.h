@@ -1225,11 +1225,12 @@ typedef enum gpuconv_mode {
 
 /** Progress of a job. The library makes it. */
 typedef struct gpuconv_progress {
-    size_t size;    /**< bytes of the structure */
-    int64_t frames; /**< input frames read so far */
-    int64_t total;  /**< input frames; -1: unknown */
-    double rate;    /**< rate of the input in Hz */
-    double seconds; /**< since the job began */
+    size_t size;      /**< bytes of the structure */
+    int64_t frames;   /**< input frames read so far */
+    int64_t total;    /**< input frames; -1: unknown */
+    double rate;      /**< rate of the input in Hz */
+    double seconds;   /**< since the job began */
+    const char *step; /**< what is timed for the comparison, such as "one core, computing"; NULL: the job itself */
 } gpuconv_progress;
 
 /** A convolution of a file with a response. */

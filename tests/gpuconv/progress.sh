@@ -1,5 +1,5 @@
 #!/bin/sh
-# On a terminal a line shows the progress of a job and is erased at the end, where one line says what was written; without a
+# On a terminal a line shows the progress of a job and of its comparison, and is erased at the end, where one line says what was written; without a
 # terminal, and with --quiet, a short job prints none.
 . "$(dirname "$0")/lib.sh"
 case $SANITIZE in
@@ -22,6 +22,11 @@ grep -q '\[#* *\] [0-9]* %, 0:[0-9][0-9] of audio, .* million frames a second, [
 says_end='gpuconv: out.wav: 1:08 of audio, computed on one core in [0-9.]* s, [0-9]* times real time$'
 [ "$(grep -c "$says_end" "$work/log/lines")" -eq 1 ] || fail "no line at the end: $(cat "$work/log/lines")"
 sed "1,/$says_end/d" "$work/log/lines" | grep -q 'of audio' && fail "the progress stays: $(cat "$work/log/lines")"
+on_terminal 120 --compare=0.1
+tr '\r' '\n' <"$work/log/seen" >"$work/log/lines"
+for step in computing 'from file to file'; do
+    grep -q "comparing: one core, direct, $step" "$work/log/lines" || fail "no line while it compares: $(cat "$work/log/lines")"
+done
 on_terminal 120 --quiet
 grep -q 'of audio' "$work/log/seen" && fail "--quiet is not"
 

@@ -42,6 +42,7 @@ runs --backend cpu --compare --quiet in.wav ir.flac out.wav
 head -n 1 "$work/log/out" | grep -q '^[a-z0-9 ]*: [0-9.]* [mu]*s for 2.27 s; .*directly .* ([0-9. ]* \(x\|times as fast\).*); outputs differ by -[0-9]* dB$' ||
     fail "--compare does not begin with its sentence: $(cat "$work/log/out")"
 sed -n 2p "$work/log/out" | grep -q ' for 2.27 s from file to file; ' || fail "no sentence on files: $(cat "$work/log/out")"
+[ "$(grep -c ' for 2.27 s' "$work/log/out")" -eq 2 ] || fail "--compare prints a sentence twice: $(cat "$work/log/out")"
 for word in comparison residual 'measured on' 'all of it'; do
     grep -q "$word" "$work/log/out" || fail "--compare does not say $word: $(cat "$work/log/out")"
 done

@@ -186,6 +186,25 @@ static void a_cancelled_pool_skips_the_remaining_jobs(void **state) {
     }
 }
 
+/* A flag that is raised stops filling and copying of more than 4 MiB, which take milliseconds. */
+static void filling_and_copying_memory_can_be_cancelled(void **state) {
+    (void)state;
+    enum { LARGE = (4 << 20) + 1 };
+    char *from = calloc(1, LARGE), *to = calloc(1, LARGE);
+    CHECK(from && to, "no memory");
+    CHECK(gc_set_memory(from, 1, LARGE) && gc_copy_memory(to, from, LARGE), "stopped without a flag");
+    CHECK(memcmp(from, to, LARGE) == 0 && to[LARGE - 1] == 1, "not copied whole");
+    flag = 1;
+    gpuconv_cancel_set(&flag);
+    void *zeroed = gc_calloc(1, LARGE), *small = gc_calloc(1, LARGE / 2);
+    const bool set = gc_set_memory(to, 2, LARGE), copied = gc_copy_memory(from, to, LARGE);
+    gpuconv_cancel_set(NULL);
+    CHECK(!zeroed && small && !set && !copied && to[LARGE - 1] == 1, "the flag was not seen");
+    free(small);
+    free(from);
+    free(to);
+}
+
 static void the_double_precision_fft_can_be_cancelled(void **state) {
     (void)state;
     enum { POINTS = 1 << 22 };
@@ -218,6 +237,7 @@ int main(void) {
         cmocka_unit_test_setup(a_cancelled_convolution_works_after_a_reset, clear_flag),
         cmocka_unit_test_setup(setting_up_can_be_cancelled, clear_flag),
         cmocka_unit_test_setup(a_cancelled_pool_skips_the_remaining_jobs, clear_flag),
+        cmocka_unit_test_setup(filling_and_copying_memory_can_be_cancelled, clear_flag),
         cmocka_unit_test_setup(the_double_precision_fft_can_be_cancelled, clear_flag),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

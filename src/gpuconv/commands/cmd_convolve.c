@@ -39,8 +39,13 @@ static void progress(void *context, const gpuconv_progress *p) {
     options *o = context;
     double done = (double)p->frames / p->rate, speed = p->seconds > 0 ? done / p->seconds : 0;
     gc_status_line line = {0};
-    if (!gc_meter_due(&o->meter, p->seconds))
+    if (!gc_meter_due(&o->meter, p->seconds) && !(p->step && o->meter.terminal))
         return;
+    if (p->step) {
+        gc_status_part(&line, 0, "comparing: %s", p->step);
+        gc_meter_print(&o->meter, &line);
+        return;
+    }
     if (p->total > 0) {
         double share = (double)p->frames / (double)p->total;
         if (o->meter.terminal)
@@ -185,14 +190,6 @@ static int write_page(const options *o, const gpuconv_job *job) {
     return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
 }
 
-/* Prints and frees the report; a text begins with the sentences of a comparison. */
-static int print_report(gpuconv_report *report, gpuconv_report_format format) {
-    const char *computing = gpuconv_report_text(report, "compared", 0, "computing");
-    if (computing && format == GPUCONV_REPORT_TEXT)
-        printf("%s\n%s\n\n", computing, gpuconv_report_text(report, "compared", 0, "files"));
-    return gc_print_report(report, format);
-}
-
 /* Writes the line that ends a job at a terminal: what was written, how long, where it was computed, and how fast. */
 static void describe_job(const gpuconv_report *r, const gpuconv_config *config, const gc_names *name,
                          gc_status_line *line) {
@@ -270,7 +267,7 @@ static int run(options *o, const char *in, const char *response, const char *out
         describe_job(report, &config, &name, &line);
     /* After an error the output may be complete: a later step, such as the drawing, failed. */
     if (wanted && (!err || (err != GPUCONV_ERROR_CANCELLED && written)))
-        status = print_report(report, format);
+        status = gc_print_report(report, format);
     else
         gpuconv_report_free(report);
     if (err)

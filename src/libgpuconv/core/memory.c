@@ -11,15 +11,26 @@
  * through. */
 static const int64_t huge_page = INT64_C(2) << 20;
 
-/* Larger requests are compared with the available memory, and zeroed in pieces of this size. */
-static const int64_t piece_bytes = INT64_C(64) << 20;
+/* Larger requests are compared with the available memory. */
+static const int64_t large = INT64_C(64) << 20;
 
-/* Zeroes memory. Returns false if the thread's flag was raised. */
-static bool zero_memory(char *p, int64_t bytes) {
+/* Bytes that are written between two looks at the flag: ten milliseconds on a busy machine, page faults included. */
+static const int64_t piece_bytes = INT64_C(4) << 20;
+
+bool gc_set_memory(void *to, int value, int64_t bytes) {
     for (int64_t at = 0; at < bytes; at += piece_bytes) {
         if (bytes > piece_bytes && gc_cancelled())
             return false;
-        memset(p + at, 0, (size_t)gc_min(piece_bytes, bytes - at));
+        memset((char *)to + at, value, (size_t)gc_min(piece_bytes, bytes - at));
+    }
+    return true;
+}
+
+bool gc_copy_memory(void *to, const void *from, int64_t bytes) {
+    for (int64_t at = 0; at < bytes; at += piece_bytes) {
+        if (bytes > piece_bytes && gc_cancelled())
+            return false;
+        memcpy((char *)to + at, (const char *)from + at, (size_t)gc_min(piece_bytes, bytes - at));
     }
     return true;
 }
@@ -30,7 +41,7 @@ static void *allocate(int64_t count, int64_t size, int64_t *bytes) {
         return NULL;
     int64_t alignment = *bytes >= huge_page / 2 ? huge_page : GC_ALIGNMENT;
     *bytes = gc_round_up(*bytes ? *bytes : 1, alignment);
-    if (*bytes > piece_bytes && *bytes > gc_memory_available())
+    if (*bytes > large && *bytes > gc_memory_available())
         return NULL;
     return gc_os_allocate(alignment, *bytes, alignment == huge_page);
 }
@@ -43,7 +54,7 @@ void *gc_alloc(int64_t count, int64_t size) {
 void *gc_calloc(int64_t count, int64_t size) {
     int64_t bytes;
     void *p = allocate(count, size, &bytes);
-    if (!p || zero_memory(p, bytes))
+    if (!p || gc_set_memory(p, 0, bytes))
         return p;
     free(p);
     return NULL;

@@ -2,6 +2,7 @@
 #ifndef GC_CORE_MEMORY_H
 #define GC_CORE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,12 +11,16 @@ enum { GC_ALIGNMENT = 64 };
 /* Allocates count x size zeroed bytes, aligned to GC_ALIGNMENT (enough for the widest vectors), or to
  * gc_os_alignment (core/os.h) if that is less; free() frees them.
  * @return NULL if the size is negative or overflows, if the allocation fails, if more than 64 MiB are requested and
- * gc_memory_available() is less, or if the thread's flag (cancel.h) is raised while more than 64 MiB are zeroed */
+ * gc_memory_available() is less, or if the thread's flag (cancel.h) is raised while more than 4 MiB are zeroed */
 void *gc_calloc(int64_t count, int64_t size);
 
 /* As gc_calloc, but does not write into the memory, whose contents are undefined: for large blocks that the caller
  * fills. */
 void *gc_alloc(int64_t count, int64_t size);
+
+/* Set and copy memory in pieces. Return false if the thread's flag is raised before the end of more than 4 MiB. */
+bool gc_set_memory(void *to, int value, int64_t bytes);
+bool gc_copy_memory(void *to, const void *from, int64_t bytes);
 
 /* Returns the bytes that can be allocated without swapping: the lesser of MemAvailable in /proc/meminfo and the control
  * group's limit; INT64_MAX if neither is known. */

@@ -14,6 +14,8 @@
  */
 #include "compare.h"
 
+#include "job_notes.h"
+
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
@@ -295,12 +297,24 @@ static double residual(const run *r, int64_t frames) {
     return error == 0 ? -HUGE_VAL : 10 * log10(error / power);
 }
 
+/* Tells what is timed now. */
+static void send_step(const run *r, const gc_way *w, const char *what) {
+    const gc_transfer *t = &r->c.task->transfer;
+    char step[sizeof w->label + 32];
+    (void)snprintf(step, sizeof step, "%s, %s", w->label, what);
+    gc_send_progress(r->job, t->reader, t->read, r->c.task->begin, step);
+}
+
 /* Measures a way. */
 static gpuconv_status measure(run *r, gc_way *w, gpuconv_error *error) {
+    send_step(r, w, "computing");
     gpuconv_status status = time_computing(r, w, error);
     if (!status && w != r->c.way)
         w->residual = residual(r, gc_min(w->computing.frames, r->c.way->computing.frames));
-    return status ? status : time_from_file(r, w, error);
+    if (status)
+        return status;
+    send_step(r, w, "from file to file");
+    return time_from_file(r, w, error);
 }
 
 /* Measures all ways. One that fails is left out. */

@@ -166,8 +166,8 @@ void gc_report_comparison(gpuconv_report *report, const gc_comparison *c) {
                "was measured on a part is scaled by frames to the whole job; residual: the outputs' difference from "
                "those of ");
         append(&legend, c->way[0].label);
-        gc_report_text(report, "compared", "computing", computing.text);
-        gc_report_text(report, "compared", "files", files.text);
+        gc_report_headline(report, "compared", "computing", computing.text);
+        gc_report_headline(report, "compared", "files", files.text);
         gc_report_text(report, "compared", "read as", legend.text);
     }
     if (*c->left_out)

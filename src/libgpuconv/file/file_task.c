@@ -20,7 +20,7 @@ static const double noted_silence = 0.005;
 
 static void progress(void *context, int64_t frames) {
     const gc_file_task *t = context;
-    gc_send_progress(t->job, t->transfer.reader, frames, t->begin);
+    gc_send_progress(t->job, t->transfer.reader, frames, t->begin, NULL);
 }
 
 gpuconv_status gc_file_task_open(gc_file_task *t, const gpuconv_job *job, gpuconv_error *error) {

@@ -20,9 +20,9 @@ void gc_note(const gpuconv_job *job, const char *format, ...) {
     job->note(job->context, text);
 }
 
-void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t frames, double begin) {
+void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t frames, double begin, const char *step) {
     const gc_audio_info *in = gc_reader_info(reader);
-    const gpuconv_progress p = {sizeof p, frames, in->frames, in->rate, gc_now() - begin};
+    const gpuconv_progress p = {sizeof p, frames, in->frames, in->rate, gc_now() - begin, step};
     if (job->progress)
         job->progress(job->context, &p);
 }

@@ -189,7 +189,7 @@ static gpuconv_status run(move *m, gpuconv_error *error) {
         if (!status)
             status = write_ready(m, got ? m->transfer.read : m->transfer.read + m->transfer.after, error);
         if (!status)
-            gc_send_progress(m->job, m->transfer.reader, m->transfer.read, m->begin);
+            gc_send_progress(m->job, m->transfer.reader, m->transfer.read, m->begin, NULL);
     }
     if (!status)
         status = gc_reader_check_end(m->transfer.reader, error);

@@ -31,7 +31,7 @@ static float *signal_of(const plan_run *w, int channel) {
 }
 
 /* Allocates everything and copies the inputs. Outputs are filled with NaN, so that samples that are not written show.
- * Returns false if there is too little memory. */
+ * Returns false if there is too little memory or the thread's cancel flag is set. */
 static bool prepare(plan_run *w, const gc_timing *timing) {
     const gpuconv_plan *plan = w->plan;
     const int inputs = plan->ir->inputs, channels = inputs + plan->ir->outputs;
@@ -43,11 +43,12 @@ static bool prepare(plan_run *w, const gc_timing *timing) {
     w->chunk = gc_calloc(channels, sizeof *w->chunk);
     if (!w->convolver || !w->samples || !w->chunk)
         return false;
-    for (int c = 0; c < inputs && !gc_cancelled(); c++)
-        memcpy(signal_of(w, c), timing->in[c], (size_t)timing->frames * sizeof(float));
-    for (int c = inputs; c < channels && !gc_cancelled(); c++)
-        memset(signal_of(w, c), 0xff, (size_t)(w->stride - w->history) * sizeof(float));
-    return true;
+    bool ok = true;
+    for (int c = 0; c < inputs && ok; c++)
+        ok = gc_copy_memory(signal_of(w, c), timing->in[c], timing->frames * (int64_t)sizeof(float));
+    for (int c = inputs; c < channels && ok; c++)
+        ok = gc_set_memory(signal_of(w, c), 0xff, (w->stride - w->history) * (int64_t)sizeof(float));
+    return ok;
 }
 
 /* Convolves the signal chunk by chunk. Returns false if the thread's cancel flag is set. */
@@ -73,7 +74,8 @@ gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const gc_timing *timin
             timing->seconds[run] = gc_now() - begin;
     }
     for (int c = 0; ok && c < plan->ir->outputs; c++)
-        memcpy(timing->out[c], signal_of(&w, plan->ir->inputs + c), (size_t)timing->frames * sizeof(float));
+        ok = gc_copy_memory(timing->out[c], signal_of(&w, plan->ir->inputs + c),
+                            timing->frames * (int64_t)sizeof(float));
     gc_section_free(w.convolver);
     gc_pool_free(w.pool);
     free(w.chunk);

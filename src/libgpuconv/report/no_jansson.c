@@ -73,6 +73,10 @@ void gc_report_text(gpuconv_report *report, const char *section, const char *nam
     (void)report, (void)section, (void)name, (void)value;
 }
 
+void gc_report_headline(gpuconv_report *report, const char *section, const char *name, const char *value) {
+    (void)report, (void)section, (void)name, (void)value;
+}
+
 void gc_report_count(gpuconv_report *report, const char *section, const char *name, int64_t value) {
     (void)report, (void)section, (void)name, (void)value;
 }

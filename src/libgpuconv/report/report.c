@@ -113,6 +113,22 @@ void gc_report_row(gpuconv_report *r, const char *list, int count, const char *c
     gc_report_named_row(r, list, NULL, count, names, values);
 }
 
+/* Notes that a text report leaves a name of a part out of its place. */
+static void add_detail(gpuconv_report *r, const char *part, const char *name) {
+    if (!r->details)
+        r->details = json_object();
+    json_t *names = json_object_get(r->details, part);
+    if (!names && json_object_set_new(r->details, part, json_object()) == 0)
+        names = json_object_get(r->details, part);
+    r->incomplete |= json_object_set_new(names, name, json_true()) != 0;
+}
+
+void gc_report_headline(gpuconv_report *r, const char *section, const char *name, const char *value) {
+    gc_report_text(r, section, name, value);
+    if (r)
+        add_detail(r, section, name);
+}
+
 void gc_report_cells(gpuconv_report *r, const char *list, const char *label, int count, const gc_report_cell *cells) {
     if (!r)
         return;
@@ -121,14 +137,8 @@ void gc_report_cells(gpuconv_report *r, const char *list, const char *label, int
     for (int i = 0; i < count; i++) {
         json_t *value = cells[i].text ? json_text(cells[i].text) : json_number(cells[i].number);
         r->incomplete |= json_object_set_new(row, cells[i].name, value) != 0;
-        if (!cells[i].detail)
-            continue;
-        if (!r->details)
-            r->details = json_object();
-        json_t *names = json_object_get(r->details, list);
-        if (!names && json_object_set_new(r->details, list, json_object()) == 0)
-            names = json_object_get(r->details, list);
-        r->incomplete |= json_object_set_new(names, cells[i].name, json_true()) != 0;
+        if (cells[i].detail)
+            add_detail(r, list, cells[i].name);
     }
     r->incomplete |= json_array_append_new(get_part(r, list, json_array), row) != 0;
 }
@@ -161,11 +171,32 @@ static void print_value(FILE *to, json_t *value) {
         fputc('-', to);
 }
 
-static void print_section(FILE *to, const char *title, json_t *section) {
+/* Prints the headlines, each as a line, and a blank line after them. */
+static void print_headlines(FILE *to, const gpuconv_report *r) {
+    const char *title, *name;
+    json_t *names, *value;
+    bool any = false;
+    json_object_foreach(r->details, title, names) {
+        json_t *section = json_object_get(r->root, title);
+        json_object_foreach(section, name, value) { /* not for a list */
+            if (!json_object_get(names, name))
+                continue;
+            print_value(to, value);
+            fputc('\n', to);
+            any = true;
+        }
+    }
+    fputs(any ? "\n" : "", to);
+}
+
+static void print_section(FILE *to, const gpuconv_report *r, const char *title, json_t *section) {
+    const json_t *headlines = json_object_get(r->details, title);
     const char *name;
     json_t *value;
     fprintf(to, "%s\n", title);
     json_object_foreach(section, name, value) {
+        if (json_object_get(headlines, name))
+            continue;
         fprintf(to, "  %-24s ", name);
         if (json_is_object(value)) {
             print_value(to, json_object_get(value, "value"));
@@ -308,11 +339,12 @@ gpuconv_status gpuconv_report_write(const gpuconv_report *r, gpuconv_report_form
     } else {
         const char *title;
         json_t *part;
+        print_headlines(to, r);
         json_object_foreach(r->root, title, part) {
             if (json_is_array(part))
                 print_list(to, r, title, part);
             else
-                print_section(to, title, part);
+                print_section(to, r, title, part);
         }
     }
     return fflush(to) != 0 || ferror(to) ? GPUCONV_ERROR_FILE : GPUCONV_OK;

@@ -11,6 +11,9 @@
 void gc_report_text(gpuconv_report *report, const char *section, const char *name, const char *value);
 void gc_report_count(gpuconv_report *report, const char *section, const char *name, int64_t value);
 
+/* Sets a fact, a sentence, with which a text report begins, in place of its section. */
+void gc_report_headline(gpuconv_report *report, const char *section, const char *name, const char *value);
+
 /* Returns whether the report has a section or list of that title. */
 bool gc_report_has(const gpuconv_report *report, const char *title);
 

@@ -13,7 +13,7 @@
 
 struct gpuconv_report {
     json_t *root;
-    json_t *details; /* for a list with details, an object with their names; NULL: none */
+    json_t *details; /* per list the names of its details, per section those of its headlines; NULL: none */
     bool incomplete; /* an allocation failed */
 };
 
