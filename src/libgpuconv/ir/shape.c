@@ -203,6 +203,17 @@ static void keep_ends(const float *taps, const spans *s, int64_t *lead, int64_t 
     *ring = gc_max(*ring, shorten(taps + s->before + s->frames, s->after, true, truncation * total));
 }
 
+/* Adds the sum of the `left_out` taps beyond an end, evenly, to the outermost of the `kept` ones, so that the gain at
+ * 0 Hz stays. edge: the outermost tap that is kept; inwards: 1 at the first end, -1 at the last one. */
+static void keep_sum(float *edge, int64_t left_out, int64_t kept, int inwards) {
+    const int64_t n = gc_min(kept, 64); /* enough to change nothing in the upper pass band */
+    double sum = 0;
+    for (int64_t i = 1; i <= left_out; i++)
+        sum += (double)edge[-i * inwards];
+    for (int64_t i = 0; i < n; i++)
+        edge[i * inwards] += (float)(sum / (double)n);
+}
+
 /* Divides the way through the resampler. The frames before time zero, `lead` more than the silence, are (nearly) a
  * whole number at both rates, so that time zero stays on a frame. */
 static spans divide(const gpuconv_ir *ir, int64_t frames, int64_t lead, double ratio) {
@@ -249,8 +260,12 @@ static gpuconv_status interpolate(const gpuconv_ir *ir, double ratio, double rat
     gpuconv_ir *done = status ? NULL : gc_ir_like(ir, kept, rate);
     if (!status && !done)
         status = gc_fail_memory(error, "the resampled response");
-    for (int p = 0; !status && p < ir->planes; p++)
-        memcpy(done->taps + p * kept, plane + p * all + s.before - before, (size_t)kept * sizeof *plane);
+    for (int p = 0; !status && p < ir->planes; p++) {
+        float *first = plane + p * all + s.before - before;
+        keep_sum(first, s.before - before, kept, 1);
+        keep_sum(first + kept - 1, s.after - after, kept, -1);
+        memcpy(done->taps + p * kept, first, (size_t)kept * sizeof *plane);
+    }
     if (!status) {
         done->lead = before + lead;
         done->ring = after + (int64_t)((double)ir->ring * ratio);
