@@ -59,6 +59,32 @@ for out in in.fifo -; do
 done
 exec 3<&-
 
+# Every format goes to /dev/null. A pipe gets all frames of the formats that need no length before their samples; the others
+# are refused.
+make_audio noise in48.wav wav-16 2 48000 20000 0.2
+make_audio noise ir48.wav wav-float 2 48000 500 0.02
+for format in wav wavex rf64 au raw flac ogg opus mp3 ircam paf pvf aiff caf w64 mat4 mat5 voc avr nist mpc2k; do
+    for encoding in "" "-e float"; do
+        # shellcheck disable=SC2086 # two words, or none
+        "$GPUCONV" -q -b cpu in48.wav ir48.wav whole -f $format $encoding 2>"$work/log/none" || continue
+        # shellcheck disable=SC2086
+        runs -q -b cpu in48.wav ir48.wav /dev/null -f $format $encoding
+        # shellcheck disable=SC2086
+        "$GPUCONV" -q -b cpu in48.wav ir48.wav - -f $format $encoding 2>"$work/log/err" | cat >piped
+        case $format in
+        raw) cmp piped whole || fail "raw through a pipe: other samples" ;;
+        aiff | caf | w64 | mat* | voc | avr | nist | mpc2k)
+            one_line "standard output: is a pipe, and the header of this format states the length"
+            [ ! -s piped ] || fail "$format through a pipe: an output"
+            ;;
+        *)
+            runs -q -b cpu piped ir48.wav wet.wav -e s16
+            [ $format = mp3 ] || about wet.wav "20998 2 48000 wav 16" # an MP3 without a length has its padding too
+            ;;
+        esac
+    done
+done
+
 # Files that are read twice cannot be pipes.
 mkfifo again.wav
 refuses 1 "use regular files" --plot x.svg again.wav ir.wav out.wav

@@ -62,6 +62,25 @@ bool gc_format_is_plain(int format) {
             sample == SF_FORMAT_FLOAT);
 }
 
+bool gc_format_streams(int format) {
+    switch (format & SF_FORMAT_TYPEMASK) {
+    case SF_FORMAT_WAV: /* the sink completes the lengths of these */
+    case SF_FORMAT_WAVEX:
+    case SF_FORMAT_RF64:
+    case SF_FORMAT_AU:
+    case SF_FORMAT_RAW: /* these state none, or may leave it out */
+    case SF_FORMAT_FLAC:
+    case SF_FORMAT_OGG:
+    case SF_FORMAT_MPEG:
+    case SF_FORMAT_IRCAM:
+    case SF_FORMAT_PAF:
+    case SF_FORMAT_PVF:
+        return true;
+    default:
+        return false;
+    }
+}
+
 typedef struct name_code {
     const char *name;
     int code; /* libsndfile's */

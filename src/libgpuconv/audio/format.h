@@ -16,6 +16,10 @@ gc_pcm gc_format_pcm(int format);
 /* Returns true if the file stores the sample type of gc_format_pcm unchanged: uncompressed and with all bits. */
 bool gc_format_is_plain(int format);
 
+/* Returns true if a file of this container is whole although nothing before its samples can be written after them, as
+ * in a pipe (pipe_sink.h). */
+bool gc_format_streams(int format);
+
 /* Returns the container of a path's extension, or 0 if the extension is unknown. */
 int gc_container_of_path(const char *path);
 

@@ -130,6 +130,13 @@ static SNDFILE *open_for_writing(gc_writer *w, SF_INFO *info, int64_t frames, co
     w->uses_pipe = cannot_seek(w);
     if (!w->uses_pipe)
         return open_sndfile((SF_VIRTUAL_IO *)&io, info, w, w);
+    if (!gc_format_streams(info->format)) {
+        (void)snprintf(
+            w->note, sizeof w->note, "%s",
+            "is a pipe, and the header of this format states the length, which is known at the end; use wav, "
+            "au, flac, ogg, opus, mp3 or raw, or a regular file");
+        return NULL;
+    }
     gc_pipe_out out = w->is_stdout ? gc_pipe_out_begin(w->fd, false, cancel)
                                    : (gc_pipe_out){.fd = w->fd, .hide_signal = true, .cancel = cancel};
     w->fd = out.fd;
@@ -393,7 +400,7 @@ static int clear_peak_time(int fd) {
     unsigned char head[4096];
     ssize_t got = pread(fd, head, sizeof head, 0);
     if (got < 0)
-        return errno;
+        return errno == EBADF ? 0 : errno; /* a device, which is open for writing only */
     unsigned char cleared[sizeof head];
     memcpy(cleared, head, (size_t)got);
     gc_sink_clear_peak_time(cleared, got);
