@@ -21,6 +21,11 @@ attempt() {
 }
 attempt || attempt || attempt || fail "the recording differs from the offline convolution"
 
+# A file of another rate than the server's: the refusal names the option that plays it.
+make_audio noise cd.wav wav-float 2 44100 4410 0.2
+refuses 1 "does not run at 44100 Hz; its rate is --rate 48000" play cd.wav ir.wav --output system
+runs play -q cd.wav ir.wav --output system --rate 48000
+
 # A measurement by the same module, whose output is wired to its input meanwhile: an impulse, 5 ms after the beginning.
 # shellcheck disable=SC2317 # called by one_of_eight
 measured() {
