@@ -83,40 +83,6 @@ static void measure_response(gc_file_task *t) {
     t->silence = (double)gc_ir_find_onset(t->shaped, t->peak, GC_ONSET_LEVEL) / gpuconv_ir_rate(t->shaped);
 }
 
-/* Sets which frames of the result are written, and whether the engine must give floats. */
-static gpuconv_status choose_window(const gpuconv_job *job, const gc_audio_info *in, const gpuconv_ir *ir,
-                                    gc_transfer *t, gpuconv_error *error) {
-    int64_t tail = gpuconv_ir_frames(ir) - 1, lead = gpuconv_ir_lead(ir);
-    double kept = (double)lead + job->tail * in->rate;
-    if (!(job->tail >= 0) || !(job->tail_floor <= 0 && job->tail_floor >= -300))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "a tail of %g s down to %g dBFS is out of range; use 0 s or more and -300 to 0 dBFS", job->tail,
-                       job->tail_floor);
-    switch (job->mode) {
-    case GPUCONV_MODE_FULL:
-        t->skip = lead;
-        t->after = kept < (double)tail ? (int64_t)llrint(kept) : tail;
-        break;
-    case GPUCONV_MODE_SAME:
-        t->skip = t->after = tail / 2;
-        break;
-    case GPUCONV_MODE_VALID:
-        t->skip = tail;
-        t->after = 0;
-        if (in->frames >= 0 && in->frames <= tail)
-            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                           "%s: of %lld frames none are valid with a response of %lld frames", job->input,
-                           (long long)in->frames, (long long)tail + 1);
-        break;
-    default:
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown mode %d", (int)job->mode);
-    }
-    t->floor = job->tail_floor < 0 ? (float)pow(10, job->tail_floor / 20) : 0;
-    t->dither = job->dither;
-    t->convert = job->dither || job->tail_floor < 0 || t->skip > 0 || t->after < tail;
-    return GPUCONV_OK;
-}
-
 /* Prepares the response, plans, creates the output file and the engine. The input is open. */
 static gpuconv_status set_up(gc_file_task *t, const gpuconv_config *config, gpuconv_error *error) {
     const gpuconv_job *job = t->job;
@@ -132,12 +98,14 @@ static gpuconv_status set_up(gc_file_task *t, const gpuconv_config *config, gpuc
         measure_response(t);
     gc_early_start_wait(&gpu);
     const double ready = gc_now();
-    if (!status)
-        status = choose_window(job, in, t->ir, transfer, error);
+    const gc_window_wish wish = {job->mode, job->tail, job->tail_floor, in->rate, in->frames, job->input};
+    gc_window window;
+    if (!status && !(status = gc_window_find(&wish, t->ir, &window, error)))
+        gc_transfer_keep(transfer, &window, t->ir, job->dither);
     if (!status)
         status = gpuconv_plan_new(t->ir, &sized, &t->plan, error);
     t->gpu_start = fmax(gpu.seconds, gc_now() - ready);
-    int64_t frames = in->frames < 0 || transfer->floor > 0 ? -1 : in->frames + transfer->after - transfer->skip;
+    const int64_t frames = gc_window_frames(&transfer->window, in->frames);
     if (!status)
         status = gc_transfer_open(transfer, job, gpuconv_ir_outputs(t->ir), gc_ir_keeps_channels(t->ir), frames, error);
     if (!status)

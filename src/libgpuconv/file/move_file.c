@@ -119,9 +119,9 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
     if (status)
         return status;
     const double tail = (double)gpuconv_motion_tail(m->motion);
-    m->transfer.after = (int64_t)fmin(tail, job->tail * in->rate);
+    m->transfer.window.after = (int64_t)fmin(tail, job->tail * in->rate);
     status = gc_transfer_open(&m->transfer, job, m->set->receivers, false,
-                              in->frames < 0 ? -1 : in->frames + m->transfer.after, error);
+                              gc_window_frames(&m->transfer.window, in->frames), error);
     if (status)
         return status;
     const int64_t wide = BLOCK * (int64_t)sizeof(float);
@@ -187,7 +187,7 @@ static gpuconv_status run(move *m, gpuconv_error *error) {
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", m->job->output);
         status = feed_block(m, &got, error);
         if (!status)
-            status = write_ready(m, got ? m->transfer.read : m->transfer.read + m->transfer.after, error);
+            status = write_ready(m, got ? m->transfer.read : m->transfer.read + m->transfer.window.after, error);
         if (!status)
             gc_send_progress(m->job, m->transfer.reader, m->transfer.read, m->begin, NULL);
     }

@@ -68,7 +68,7 @@ static gpuconv_status write_frames(transfer *p, const void *frames, int64_t coun
 /* Returns the number of frames up to the last one that reaches the floor; 0 if none does. */
 static int64_t audible_frames(const transfer *p, const float *samples, int64_t frames) {
     for (int64_t i = frames * p->outputs - 1; i >= 0; i--)
-        if (!(fabsf(samples[i]) < p->t->floor))
+        if (!(fabsf(samples[i]) < p->t->window.floor))
             return i / p->outputs + 1;
     return 0;
 }
@@ -118,9 +118,9 @@ static gpuconv_status write_tail(transfer *p, const float *samples, int64_t fram
  * before the input has ended, so `total` is set before the tail is cut. */
 static gpuconv_status write_chunk(transfer *p, const void *raw, int64_t frames, gpuconv_error *error) {
     int64_t frame = p->outputs * (p->t->convert ? (int64_t)sizeof(float) : gc_pcm_bytes(p->pack.format));
-    int64_t total = atomic_load(&p->total), from = gc_max(0, p->t->skip - p->t->computed);
+    int64_t total = atomic_load(&p->total), from = gc_max(0, p->t->window.skip - p->t->computed);
     int64_t to = gc_min(frames, total - p->t->computed), middle = to;
-    if (p->t->floor > 0 && total < INT64_MAX)
+    if (p->t->window.floor > 0 && total < INT64_MAX)
         middle = gc_max(gc_min(to, p->input - p->t->computed), from);
     gpuconv_status status = GPUCONV_OK;
     if (from < middle)
@@ -179,7 +179,7 @@ static gpuconv_status read_chunk(transfer *p, bool *more, gpuconv_error *error) 
     *more = got == p->t->chunk;
     if (!*more) {
         p->input = p->t->read;
-        atomic_store(&p->total, p->t->read + p->t->after);
+        atomic_store(&p->total, p->t->read + p->t->window.after);
     }
     if (p->t->progress)
         p->t->progress(p->t->context, p->t->read);
@@ -232,6 +232,45 @@ static gpuconv_status run(transfer *p, gpuconv_error *error) {
         status = run_threads(p, error);
     }
     return !status && is_cancelled(p) ? fail_cancelled(p, error) : status;
+}
+
+gpuconv_status gc_window_find(const gc_window_wish *w, const gpuconv_ir *ir, gc_window *window, gpuconv_error *error) {
+    const int64_t tail = gpuconv_ir_frames(ir) - 1, lead = gpuconv_ir_lead(ir);
+    const double kept = (double)lead + w->tail * w->rate;
+    if (!(w->tail >= 0) || !(w->tail_floor <= 0 && w->tail_floor >= -300))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a tail of %g s down to %g dBFS is out of range; use 0 s or more and -300 to 0 dBFS", w->tail,
+                       w->tail_floor);
+    window->floor = w->tail_floor < 0 ? (float)pow(10, w->tail_floor / 20) : 0;
+    switch (w->mode) {
+    case GPUCONV_MODE_FULL:
+        window->skip = lead;
+        window->after = kept < (double)tail ? (int64_t)llrint(kept) : tail;
+        return GPUCONV_OK;
+    case GPUCONV_MODE_SAME:
+        window->skip = window->after = tail / 2;
+        return GPUCONV_OK;
+    case GPUCONV_MODE_VALID:
+        window->skip = tail;
+        window->after = 0;
+        if (w->frames < 0 || w->frames > tail)
+            return GPUCONV_OK;
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: of %lld frames none are valid with a response of %lld frames", w->input,
+                       (long long)w->frames, (long long)tail + 1);
+    default:
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown mode %d", (int)w->mode);
+    }
+}
+
+int64_t gc_window_frames(const gc_window *w, int64_t input_frames) {
+    return input_frames < 0 || w->floor > 0 ? -1 : input_frames + w->after - w->skip;
+}
+
+void gc_transfer_keep(gc_transfer *t, const gc_window *window, const gpuconv_ir *ir, bool dither) {
+    t->window = *window;
+    t->dither = dither;
+    t->convert = dither || window->floor > 0 || window->skip > 0 || window->after < gpuconv_ir_frames(ir) - 1;
 }
 
 gpuconv_status gc_transfer_open(gc_transfer *t, const gpuconv_job *job, int channels, bool same_channels,

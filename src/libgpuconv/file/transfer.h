@@ -6,6 +6,29 @@
 #include "libgpuconv/conv/engine.h"
 #include "libgpuconv/dsp/dither.h"
 
+/* Which frames of a result are written: from `skip` up to the number of input frames plus `after`. Within the tail,
+ * frames after the last sample of magnitude `floor` or more are left out; 0: none. */
+typedef struct gc_window {
+    int64_t skip, after;
+    float floor;
+} gc_window;
+
+/* What a job or a row of a batch says of it, as gpuconv_job. */
+typedef struct gc_window_wish {
+    gpuconv_mode mode;
+    double tail, tail_floor;
+    double rate;       /* of the input, Hz */
+    int64_t frames;    /* of the input; -1: unknown */
+    const char *input; /* its name, in messages */
+} gc_window_wish;
+
+/* Finds the window of a result. Fails with ARGUMENT (a value out of its range, or no frame is valid). */
+gpuconv_status gc_window_find(const gc_window_wish *wish, const gpuconv_ir *ir, gc_window *window,
+                              gpuconv_error *error);
+
+/* Returns the number of frames in a window; -1: unknown. */
+int64_t gc_window_frames(const gc_window *window, int64_t input_frames);
+
 typedef struct gc_transfer {
     gc_reader *reader;
     gc_writer *writer;
@@ -13,11 +36,7 @@ typedef struct gc_transfer {
     const char *output; /* name of the output in messages */
     int64_t chunk;      /* frames per chunk of the engine's plan */
     int64_t limit;      /* ends the transfer once this many frames of the result are computed; -1: at its end */
-
-    /* Result frames from `skip` up to the number of frames read plus `after` are written. Within the tail, frames after
-     * the last sample of magnitude `floor` or more are left out. */
-    int64_t skip, after;
-    float floor; /* 0: none */
+    gc_window window;
 
     /* The engine gives floats, which are converted to the writer's format, with dither if `dither` is set. Required
      * with `dither`, and if frames are left out of an integer file: then only samples that are written are rounded and
@@ -40,6 +59,9 @@ typedef struct gc_transfer {
  * same_channels: each output is one of the input's channels, in their order. Returns the errors of gc_writer_new. */
 gpuconv_status gc_transfer_open(gc_transfer *transfer, const gpuconv_job *job, int channels, bool same_channels,
                                 int64_t frames, gpuconv_error *error);
+
+/* Sets the window, and whether the engine must give floats. */
+void gc_transfer_keep(gc_transfer *transfer, const gc_window *window, const gpuconv_ir *ir, bool dither);
 
 /* Runs the transfer. The caller commits the writer. Fails with FILE, FORMAT (no frame to write, or an input longer than
  * its header says), DEVICE, MEMORY or CANCELLED. */

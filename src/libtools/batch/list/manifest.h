@@ -18,11 +18,11 @@ typedef enum gc_pick { GC_PICK_RANDOM = 0, GC_PICK_ALL, GC_PICK_CYCLE } gc_pick;
 /* What completes the rows of a list. All zero: nothing. */
 typedef struct gc_manifest_options {
     const gc_entry_texts *defaults; /* texts of columns that a row leaves empty; NULL: none */
-    const char *const *responses;  /* patterns or lists, for rows without a response; NULL-terminated, or NULL */
-    const char *const *noises;     /* the same for rows without noise */
-    gc_pick pick;                  /* how responses are combined with rows */
-    uint64_t seed;                 /* of all random choices */
-    const char *segments;          /* parts of the files of a wav.scp; NULL: none */
+    const char *const *responses;   /* patterns or lists, for rows without a response; NULL-terminated, or NULL */
+    const char *const *noises;      /* the same for rows without noise */
+    gc_pick pick;                   /* how responses are combined with rows */
+    uint64_t seed;                  /* of all random choices */
+    const char *segments;           /* parts of the files of a wav.scp; NULL: none */
 } gc_manifest_options;
 
 /* Reads a manifest or list, which may be compressed by gzip; the kinds stand above. An invalid line becomes an entry

@@ -152,11 +152,11 @@ void gc_mix_scale(gc_mix *m, double factor) {
             m->row[c][i] = (float)((double)m->row[c][i] * factor);
 }
 
-int64_t gc_audible_frames(const float *const *row, int channels, int64_t frames, int64_t from, double floor) {
+int64_t gc_audible_frames(const float *const *row, int channels, int64_t frames, int64_t from, float floor) {
     int64_t end = gc_min(from, frames);
     for (int c = 0; c < channels; c++)
         for (int64_t i = frames - 1; i >= end; i--)
-            if (!(fabs((double)row[c][i]) < floor))
+            if (!(fabsf(row[c][i]) < floor))
                 end = i + 1;
     return end;
 }
@@ -241,18 +241,8 @@ gpuconv_status gc_task_check_input(const gc_worker *w, const gc_task *t, const g
 gpuconv_status gc_task_set_window(const gc_worker *w, const gc_task *t, gc_part *p, gpuconv_error *error) {
     const gc_entry *e = gc_task_entry(w, t);
     const gc_recipe *r = gc_entry_recipe(e);
-    const int64_t tail = p->response->ir->frames - 1, lead = p->response->ir->lead;
-    const double kept = (double)lead + r->tail * p->info.rate;
-    p->skip = r->mode == GPUCONV_MODE_FULL ? lead : r->mode == GPUCONV_MODE_SAME ? tail / 2 : tail;
-    p->after = r->mode == GPUCONV_MODE_VALID  ? 0
-               : r->mode == GPUCONV_MODE_SAME ? tail / 2
-               : kept < (double)tail          ? (int64_t)llrint(kept)
-                                              : tail;
-    if (p->frames >= 0 && p->frames + p->after <= p->skip)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: of %lld frames none are valid with a response of %lld frames", e->input,
-                       (long long)p->frames, (long long)tail + 1);
-    return GPUCONV_OK;
+    const gc_window_wish wish = {r->mode, r->tail, r->tail_floor, p->info.rate, p->frames, e->input};
+    return gc_window_find(&wish, p->response->ir, &p->window, error);
 }
 
 /* Acquires the response of a part. */
@@ -281,7 +271,7 @@ static gpuconv_status open_early(const gc_worker *w, gc_task *t, int index, cons
     early->response = NULL;
     gpuconv_status status = acquire(w, t, early, source, true, error);
     if (!status)
-        early->after = gc_min(p->after, early->response->ir->frames - 1);
+        early->window.after = gc_min(p->window.after, early->response->ir->frames - 1);
     return status;
 }
 
@@ -466,16 +456,16 @@ static gpuconv_status write_output(const gc_worker *w, gc_task *t, const output 
 /* Returns the first frame of a part's window. */
 static void window_rows(const gc_part *p, float *const *row, int channels, const float **window) {
     for (int c = 0; c < channels; c++)
-        window[c] = row[c] + p->skip;
+        window[c] = row[c] + p->window.skip;
 }
 
 static int64_t window_frames(const gc_part *p) {
-    return p->frames + p->after - p->skip;
+    return p->frames + p->window.after - p->window.skip;
 }
 
 /* Returns the frames up to which the output is input, and behind which it is the tail. */
 static int64_t body_frames(const gc_part *p) {
-    return gc_max(0, p->frames - p->skip);
+    return gc_max(0, p->frames - p->window.skip);
 }
 
 /* Adds up parts [from, from + sources). */
@@ -542,12 +532,12 @@ static gpuconv_status make_mix(const gc_worker *w, gc_task *t, float *const *con
     gpuconv_error inner = {0};
     gpuconv_status status = add_up(t, 0, rows, mix, error);
     *factor = 1;
-    if (!status && r->tail_floor < 0) {
+    if (!status && t->part[0].window.floor > 0) {
         int64_t body = 0;
         for (int i = 0; i < t->sources; i++)
             body = gc_max(body, t->part[i].start + body_frames(&t->part[i]));
         mix->frames = gc_audible_frames((const float *const *)mix->row, mix->channels, mix->frames, body,
-                                        pow(10, r->tail_floor / 20));
+                                        t->part[0].window.floor);
     }
     if (!status)
         status = add_noise(w, t, mix, error);
@@ -611,7 +601,6 @@ gpuconv_status gc_store_rows(const gc_worker *w, gc_task *t, float *const *const
                              gpuconv_error *error) {
     if (t->mixed)
         return store_mixed(w, t, rows, scratch, error);
-    const gc_recipe *r = gc_entry_recipe(gc_task_entry(w, t));
     const gc_part *p = &t->part[0];
     const int channels = gpuconv_ir_outputs(p->response->ir);
     gc_writer *writer = NULL;
@@ -621,8 +610,8 @@ gpuconv_status gc_store_rows(const gc_worker *w, gc_task *t, float *const *const
         return gc_fail_memory(error, t->path);
     window_rows(p, rows[0], channels, window);
     output o = {t->path, window, channels, window_frames(p)};
-    if (r->tail_floor < 0)
-        o.frames = gc_audible_frames(window, channels, o.frames, body_frames(p), pow(10, r->tail_floor / 20));
+    if (p->window.floor > 0)
+        o.frames = gc_audible_frames(window, channels, o.frames, body_frames(p), p->window.floor);
     gpuconv_status status = o.frames > 0
                                 ? write_output(w, t, &o, scratch, &writer, &overs, error)
                                 : gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: nothing is left to write", t->path);

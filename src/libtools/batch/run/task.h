@@ -5,6 +5,7 @@
 
 #include "gpuconv.h"
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/file/transfer.h"
 #include "libtools/batch/entry/entry.h"
 #include "worker.h"
 
@@ -36,7 +37,7 @@ void gc_mix_scale(gc_mix *mix, double factor);
 
 /* Returns the number of frames up to the last one, from frame `from` on, in which a channel reaches `floor`; at least
  * `from`. */
-int64_t gc_audible_frames(const float *const *row, int channels, int64_t frames, int64_t from, double floor);
+int64_t gc_audible_frames(const float *const *row, int channels, int64_t frames, int64_t from, float floor);
 
 /* Returns the mean power of planar samples. */
 double gc_mean_power(const float *const *row, int channels, int64_t frames);
@@ -51,7 +52,7 @@ typedef struct gc_part {
     int64_t frames;       /* to be read; -1: unknown */
     bool to_end;          /* up to the end of the file */
     int64_t start;        /* frame of the output at which the result begins */
-    int64_t skip, after;  /* frames `skip` to frames + after of the convolution are kept */
+    gc_window window;     /* the frames of the convolution that are kept */
     double power;         /* mean power of the input; only for GC_LEVEL_INPUT */
     gc_choice choice;     /* of the backend for slots */
     /* In the buffers of a slot: samples, their bytes, and the index of the part's item. */

@@ -271,7 +271,8 @@ static gpuconv_status choose_layout(const gc_worker *w, gc_task *t, gpuconv_erro
         const int64_t total = total_frames(p);
         p->in = (gc_batch_samples){.format = p->info.pcm, .channels = p->info.channels};
         p->in_bytes = i < t->sources ? gc_round_up(p->frames * p->info.channels * gc_pcm_bytes(p->info.pcm), 16) : 0;
-        t->stored = !t->mixed && p->skip == 0 && p->frames + p->after == total && r->tail_floor >= 0 && !r->dither;
+        t->stored = !t->mixed && p->window.skip == 0 && p->frames + p->window.after == total &&
+                    !(p->window.floor > 0) && !r->dither;
         p->out = (gc_batch_samples){.channels = outputs};
         status = gc_writer_predict_pcm(t->path, &wish, &p->info, outputs, total, &p->out.format, error);
         if (!t->stored) {
@@ -544,17 +545,11 @@ static gpuconv_status slots_new(const gc_worker *w, worker_slots **made, gpuconv
 /* Streams a task through an engine. device: the name of the worker's device. */
 static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *device, gpuconv_error *error) {
     gc_part *p = &task->part[0];
-    const gc_recipe *recipe = gc_entry_recipe(gc_task_entry(w, task));
-    const int64_t tail = gpuconv_ir_frames(p->response->ir) - 1;
     gpuconv_plan *plan = NULL;
     gc_transfer t = {.reader = p->reader, .output = task->path, .limit = p->frames, .cancel = w->cancel};
     const gc_pcm floats = {GC_F32, 32};
-    t.skip = p->skip;
-    t.after = p->after;
-    t.dither = recipe->dither;
-    t.floor = recipe->tail_floor < 0 ? (float)pow(10, recipe->tail_floor / 20) : 0;
-    t.convert = t.dither || t.floor > 0 || t.skip > 0 || t.after < tail;
-    const int64_t frames = p->frames < 0 || t.floor > 0 ? -1 : p->frames + t.after - t.skip;
+    gc_transfer_keep(&t, &p->window, p->response->ir, gc_entry_recipe(gc_task_entry(w, task))->dither);
+    const int64_t frames = gc_window_frames(&p->window, p->frames);
     gpuconv_status status =
         gc_task_open_output(w, task, task->path, gpuconv_ir_outputs(p->response->ir), frames, &t.writer, error);
     if (!status)
