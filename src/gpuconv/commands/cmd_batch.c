@@ -1,12 +1,11 @@
 /* gpuconv batch: convolves many files, listed by a manifest or found by patterns. */
-#include "batch_options.h"
 #include "cli/cli.h"
 #include "commands.h"
-#include "dry_run.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 #include "libtools/batch/entry/text.h"
+#include "libtools/batch/output/results.h"
 #include "libtools/batch/run/batch.h"
 #include "progress.h"
 
@@ -14,6 +13,183 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Options that are the defaults of a manifest's columns ---- */
+
+typedef struct column_options {
+    char *text[GC_COLUMNS]; /* values of the options that are columns; NULL: not given */
+    char *preset, *length;
+    char **series, **noises;
+    int reverse, minimum_phase, level_match;
+} column_options;
+
+#define GC_WORDS_PRESET "none|speech"
+#define GC_WORDS_LENGTH "full|input"
+
+/* Lines of an option table for the defaults `d`. Values are texts, because a manifest's columns are. */
+// clang-format off
+#define GC_COLUMN_OPTION(d, name, letter, column, help, value) \
+    {name, letter, POPT_ARG_STRING, &(d).text[column], 0, help, value}
+#define GC_BATCH_TABLE(d) \
+    {"preset", '\0', POPT_ARG_STRING, &(d).preset, 0, \
+     "speech: --align peak --length input, so that each output is as long as its input and labels stay where they were " \
+     "(default: none)", GC_WORDS_PRESET}, \
+    {"length", '\0', POPT_ARG_STRING, &(d).length, 0, "input: each output is as long as its input; same as --tail 0 (default: full)", GC_WORDS_LENGTH}, \
+    GC_COLUMN_OPTION(d, "mode", '\0', GC_COLUMN_MODE, "full, same or valid, as for one file (default: full)", "full|same|valid"), \
+    GC_COLUMN_OPTION(d, "tail", '\0', GC_COLUMN_TAIL, "how much to keep after the end of the input: SECONDS, auto or auto:DB (default: all)", "SECONDS|auto"), \
+    GC_COLUMN_OPTION(d, "gain", 'g', GC_COLUMN_GAIN, "gain of the whole output, or a range to draw from, such as -6:0", "DB|LOW:HIGH"), \
+    GC_COLUMN_OPTION(d, "level", '\0', GC_COLUMN_LEVEL, "level of each output: peak:DB, rms:DB, loudness:LUFS, or input for the RMS of the input", "KIND:DB"), \
+    {"level-match", '\0', POPT_ARG_NONE, &(d).level_match, 0, "--level input, the RMS of the input, as lhotse does (default: the response's own gain)", NULL}, \
+    GC_COLUMN_OPTION(d, "early", '\0', GC_COLUMN_EARLY_MS, "also write the reflections up to MS after the direct sound, to NAME.early.EXT", "MS"), \
+    {"noises", '\0', POPT_ARG_ARGV, &(d).noises, 0, "noise for each input: files, patterns or a list; short noise is repeated, a part of long noise is drawn", "PATTERN..."}, \
+    GC_COLUMN_OPTION(d, "snr", '\0', GC_COLUMN_SNR, "power of the output over that of the noise, or a range to draw from, such as 5:20", "DB|LOW:HIGH")
+#define GC_BATCH_RESPONSE_TABLE(d) \
+    GC_COLUMN_OPTION(d, "ir-layout", '\0', GC_COLUMN_IR_LAYOUT, "order of a response's channels, as for one file (default: auto, a mono input gives an output for each)", "auto|source|output|packed|stereo"), \
+    GC_COLUMN_OPTION(d, "ir-start", '\0', GC_COLUMN_IR_START, "skip the first SECONDS of each response", "SECONDS"), \
+    GC_COLUMN_OPTION(d, "ir-length", '\0', GC_COLUMN_IR_LENGTH, "use only SECONDS of each response (default: all)", "SECONDS"), \
+    GC_COLUMN_OPTION(d, "trim", '\0', GC_COLUMN_TRIM, "cut off the end that stays below DB relative to the peak, such as -60", "DB"), \
+    GC_COLUMN_OPTION(d, "align", '\0', GC_COLUMN_ALIGN, "onset: cut off the silence before a response; peak: make its peak time zero (default: none)", "none|onset|peak"), \
+    {"reverse", '\0', POPT_ARG_NONE, &(d).reverse, 0, "reverse each response in time", NULL}, \
+    GC_COLUMN_OPTION(d, "stretch", '\0', GC_COLUMN_STRETCH, "make each response longer by FACTOR", "FACTOR"), \
+    {"minimum-phase", '\0', POPT_ARG_NONE, &(d).minimum_phase, 0, "make each response minimum-phase", NULL}, \
+    GC_COLUMN_OPTION(d, "fade", '\0', GC_COLUMN_FADE, "fade each response out over its last SECONDS", "SECONDS"), \
+    {"series", '\0', POPT_ARG_ARGV, &(d).series, 0, "convolve each response with another response FILE; may be repeated", "FILE"}, \
+    GC_COLUMN_OPTION(d, "predelay", '\0', GC_COLUMN_PREDELAY, "insert silence before each response", "SECONDS"), \
+    GC_COLUMN_OPTION(d, "normalize", 'n', GC_COLUMN_NORMALIZE, "scale each response, as for one file (default: none)", "none|peak|l1|energy|loudness"), \
+    GC_COLUMN_OPTION(d, "ir-gain", '\0', GC_COLUMN_IR_GAIN, "gain of each response", "DB"), \
+    GC_COLUMN_OPTION(d, "wet", 'w', GC_COLUMN_WET, "gain of the convolved signal, or a range", "DB|LOW:HIGH"), \
+    GC_COLUMN_OPTION(d, "dry", 'y', GC_COLUMN_DRY, "gain at which the input itself is added, or a range (default: not added)", "DB|LOW:HIGH")
+#define GC_BATCH_FILE_TABLE(d) \
+    GC_COLUMN_OPTION(d, "format", 'f', GC_COLUMN_FORMAT, "container of the outputs and their extension, such as wav, flac or opus (default: wav)", "NAME"), \
+    GC_COLUMN_OPTION(d, "encoding", 'e', GC_COLUMN_ENCODING, "sample format of the outputs, such as s16 or float (default: that of the input)", "NAME"), \
+    GC_COLUMN_OPTION(d, "dither", '\0', GC_COLUMN_DITHER, "noise added before rounding to integers (default: none)", "none|tpdf"), \
+    GC_COLUMN_OPTION(d, "compression", '\0', GC_COLUMN_COMPRESSION, "level of FLAC: 0 is fastest, 8 smallest, as the command flac has them (default: 5)", "0..8")
+// clang-format on
+
+/* Sets a column unless an option has set it. @return false: out of memory */
+static bool set_default(gc_entry_texts *row, int column, const char *text) {
+    return row->text[column] || gc_texts_set(row, column, text);
+}
+
+static bool fill_row(const column_options *d, gc_entry_texts *row) {
+    bool good = true;
+    for (int c = 0; c < GC_COLUMNS && good; c++)
+        good = !d->text[c] || gc_texts_set(row, c, d->text[c]);
+    for (char **s = d->series; s && *s && good; s++)
+        good = gc_texts_append(row, GC_COLUMN_SERIES, *s);
+    if (good && d->reverse)
+        good = gc_texts_set(row, GC_COLUMN_REVERSE, "1");
+    if (good && d->minimum_phase)
+        good = gc_texts_set(row, GC_COLUMN_MINIMUM_PHASE, "1");
+    if (good && d->level_match)
+        good = gc_texts_set(row, GC_COLUMN_LEVEL, "input");
+    if (good && d->length && strcmp(d->length, "input") == 0)
+        good = gc_texts_set(row, GC_COLUMN_TAIL, "0");
+    if (good && d->preset && strcmp(d->preset, "speech") == 0)
+        good = set_default(row, GC_COLUMN_ALIGN, "peak") &&
+               (row->text[GC_COLUMN_MODE] || (d->length && strcmp(d->length, "full") == 0) ||
+                set_default(row, GC_COLUMN_TAIL, "0"));
+    return good;
+}
+
+/* Returns the option of a column, as the user spells it. */
+static void option_name(int column, char *name, size_t room) {
+    (void)snprintf(name, room, "--%s", column == GC_COLUMN_EARLY_MS ? "early" : gc_columns[column]);
+    for (char *c = name; *c; c++)
+        *c = *c == '_' ? '-' : *c;
+}
+
+static int check_row(const gc_entry_texts *row) {
+    int column, status = GC_EXIT_DONE;
+    char *reason, name[40];
+    if (!gc_texts_check(row, &column, &reason))
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
+    if (reason && column >= 0) {
+        option_name(column, name, sizeof name);
+        status = gc_print_error(GC_EXIT_USAGE, "%s %s; try --help", name, reason);
+    } else if (reason) {
+        status = gc_print_error(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", reason);
+    }
+    free(reason);
+    return status;
+}
+
+/* Fills in the row of defaults from the options, and checks it. The row must be cleared, also after a failure. @return
+ * GC_EXIT_DONE, or GC_EXIT_USAGE or GC_EXIT_FAILED after a message */
+static int defaults_row(const column_options *d, gc_entry_texts *row) {
+    *row = (gc_entry_texts){.stem = NULL};
+    if (d->text[GC_COLUMN_TAIL] && d->length)
+        return gc_print_error(GC_EXIT_USAGE, "--tail and --length exclude each other; try --help");
+    if (d->text[GC_COLUMN_LEVEL] && d->level_match)
+        return gc_print_error(GC_EXIT_USAGE, "--level and --level-match exclude each other; try --help");
+    if (!fill_row(d, row))
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
+    if (d->noises && !row->text[GC_COLUMN_SNR])
+        return gc_print_error(GC_EXIT_USAGE, "--noises needs --snr, such as --snr 5:20; try --help");
+    return check_row(row);
+}
+
+/* ---- --dry-run ---- */
+
+enum { ROWS = 10, NAME = 600 };
+
+static void print_row(const gc_batch *b, int64_t index) {
+    const gc_entry *e = &b->manifest->entry[index];
+    char name[NAME];
+    char *settings = gc_settings_of(e);
+    printf("%lld:", (long long)e->line);
+    for (int i = 0; i < gc_entry_sources(e); i++) {
+        const gc_source s = gc_entry_source(e, i);
+        printf("%s %s", i ? " +" : "", gc_visible(name, sizeof name, s.input));
+        printf(" * %s", gc_visible(name, sizeof name, s.response));
+    }
+    if (gc_entry_noise(e))
+        gc_print(stdout, " + %s at %g dB", gc_visible(name, sizeof name, gc_entry_noise(e)), e->extra->snr);
+    printf(" -> %s/", gc_visible(name, sizeof name, b->folder));
+    if (b->shard_size > 0) {
+        char shard[GC_OWN_SHARD];
+        gc_own_shard(index / b->shard_size, shard);
+        printf("%s/", shard);
+    }
+    printf("%s\n", gc_visible(name, sizeof name, e->output));
+    if (settings)
+        printf("    %s\n", gc_visible(name, sizeof name, settings));
+    free(settings);
+}
+
+/* Prints the first rows of a batch as they would be done, and the number of all and of those that are refused.
+ * @return GC_EXIT_DONE, GC_EXIT_FAILED if every row is refused, or GC_EXIT_USAGE if the batch is refused */
+static int dry_run(const gc_batch *b) {
+    static gc_failures refused;
+    const gc_manifest *m = b->manifest;
+    const gc_own_files own = gc_batch_own_files(b);
+    gpuconv_error error = {0};
+    int64_t shown = 0, bad = 0;
+    char text[GC_FAILURE_BYTES];
+    refused.count = 0;
+    gpuconv_status status = gc_refuse_conflicts(b->manifest, &own, 1, &error);
+    if (status)
+        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
+                              error.message);
+    for (int64_t i = 0; i < m->entries; i++) {
+        if (m->entry[i].refusal) {
+            (void)snprintf(text, sizeof text, "line %lld: %s", (long long)m->entry[i].line, m->entry[i].refusal);
+            gc_failures_add(&refused, text);
+            bad++;
+        } else if (shown++ < ROWS) {
+            print_row(b, i);
+        }
+    }
+    if (shown > ROWS)
+        printf("... and %lld more\n", (long long)(shown - ROWS));
+    printf("%lld rows; nothing was written\n", (long long)m->entries);
+    gc_failures_sort(&refused);
+    for (int i = 0; i < refused.count; i++)
+        printf("%lld refused like this: %s\n", (long long)refused.group[i].count, refused.group[i].example);
+    return bad == m->entries ? GC_EXIT_FAILED : GC_EXIT_DONE;
+}
+
+/* ---- The command ---- */
 
 enum { DEVICES_MOST = 64 };
 
@@ -24,7 +200,7 @@ typedef struct options {
     char **inputs, **irs;
     long long seed, shard_size;
     int workers, absolute, resume, fail_fast, quiet, dry_run;
-    gc_batch_defaults defaults;
+    column_options defaults;
     gc_meter meter;
 } options;
 
@@ -170,7 +346,7 @@ static int run(options *o, const char *path) {
     gc_entry_texts defaults = {.stem = NULL};
     int result = check(o, path, device, &devices);
     if (!result)
-        result = gc_batch_defaults_row(&o->defaults, &defaults);
+        result = defaults_row(&o->defaults, &defaults);
     if (result) {
         gc_texts_clear(&defaults);
         return result;
@@ -205,7 +381,7 @@ static int run(options *o, const char *path) {
                         .failures = first ? print_failures : NULL,
                         .context = o};
     bool begun = true;
-    result = o->dry_run ? gc_dry_run(&b) : convolve(o, &b, &begun);
+    result = o->dry_run ? dry_run(&b) : convolve(o, &b, &begun);
     if (ranks)
         ranks->end(begun, result);
     gc_manifest_free(&m);

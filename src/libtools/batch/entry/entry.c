@@ -83,6 +83,17 @@ bool gc_texts_set(gc_entry_texts *row, int column, const char *text) {
     return copy != NULL;
 }
 
+bool gc_texts_set_file(gc_entry_texts *row, const char *list, const char *file) {
+    char *path = gc_path_beside(list, file);
+    const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
+    free(row->stem); /* a header may name the column twice */
+    row->stem = strndup(file, dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file));
+    const bool good =
+        path && row->stem && gc_texts_set(row, GC_COLUMN_INPUT, path) && gc_texts_set(row, GC_COLUMN_ID, file);
+    free(path);
+    return good;
+}
+
 bool gc_texts_append(gc_entry_texts *row, int column, const char *text) {
     const char *before = row->text[column];
     if (!before)

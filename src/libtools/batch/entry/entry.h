@@ -214,6 +214,10 @@ typedef struct gc_entry_texts {
 /* Replaces the text of a column by a copy. @return false: out of memory */
 bool gc_texts_set(gc_entry_texts *row, int column, const char *text);
 
+/* Sets the input to a file beside a list; its name is the identifier and names the output, too. @return false: out of
+ * memory */
+bool gc_texts_set_file(gc_entry_texts *row, const char *list, const char *file);
+
 /* Appends to a list of texts, separated by |. @return false: out of memory */
 bool gc_texts_append(gc_entry_texts *row, int column, const char *text);
 

@@ -1,6 +1,6 @@
 /* Parses JSON Lines: our own columns, lhotse's manifests, metadata.jsonl, and the results of an earlier batch. */
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/map.h"
 #include "libgpuconv/core/number.h"
 #include "libtools/batch/entry/text.h"
 #include "list.h"
@@ -84,11 +84,7 @@ static bool fill_metadata(gc_entry_texts *row, const char *list, json_t *object)
     const char *file = json_string_value(json_object_get(object, "file_name"));
     if (!file || !*file)
         return gc_texts_refuse(row, "file_name must be a text", NULL);
-    const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
-    char *path = gc_path_beside(list, file);
-    row->stem = strndup(file, dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file));
-    bool good = path && row->stem && gc_texts_set(row, GC_COLUMN_INPUT, path) && gc_texts_set(row, GC_COLUMN_ID, file);
-    free(path);
+    const bool good = gc_texts_set_file(row, list, file);
     (void)json_object_del(object, "file_name");
     row->origin = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
     return good && row->origin;
@@ -120,39 +116,28 @@ static bool fill(gc_entry_texts *row, const char *list, const char *line, gc_lis
     return good;
 }
 
-/* An element to sort. */
-typedef struct listed {
-    gc_entry *entry;
-} listed;
-
-/* Compares entries by output, then by line. */
-static int compare(const void *a, const void *b) {
-    const gc_entry *x = ((const listed *)a)->entry, *y = ((const listed *)b)->entry;
-    int order = strcmp(x->output ? x->output : "", y->output ? y->output : "");
-    return order ? order : (x->line > y->line) - (x->line < y->line);
-}
-
 /* Keeps only the last of several results of one output. @return false: out of memory */
 static bool keep_last(gc_manifest *m) {
-    listed *by_output = gc_calloc(gc_max(1, m->entries), sizeof *by_output);
+    gc_map later = {0};
     int64_t kept = 0;
-    if (!by_output)
-        return false;
-    for (int64_t i = 0; i < m->entries; i++)
-        by_output[i].entry = &m->entry[i];
-    qsort(by_output, (size_t)m->entries, sizeof *by_output, compare);
-    for (int64_t i = 0; i + 1 < m->entries; i++)
-        if (by_output[i].entry->output && by_output[i + 1].entry->output &&
-            strcmp(by_output[i].entry->output, by_output[i + 1].entry->output) == 0) {
-            gc_entry_clear(by_output[i].entry);
-            by_output[i].entry->line = 0;
+    bool good = true;
+    for (int64_t i = m->entries - 1; i >= 0 && good; i--) {
+        gc_entry *e = &m->entry[i];
+        void **known = e->output ? gc_map_put(&later, e->output, strlen(e->output)) : NULL;
+        good = !e->output || known;
+        if (known && *known) {
+            gc_entry_clear(e);
+            e->line = 0;
+        } else if (known) {
+            *known = e;
         }
+    }
+    gc_map_free(&later);
     for (int64_t i = 0; i < m->entries; i++)
         if (m->entry[i].line > 0)
             m->entry[kept++] = m->entry[i];
     m->entries = kept;
-    free(by_output);
-    return true;
+    return good;
 }
 
 gpuconv_status gc_list_parse_jsonl(gc_lines *lines, gc_builder *b, gpuconv_error *error) {

@@ -37,19 +37,6 @@ static bool keep(char **origin, const char *text, size_t length) {
     return true;
 }
 
-/* Sets the input of a row of metadata: the file beside the list, whose name also names the output. */
-static bool set_file(list *t, const char *file) {
-    char *path = gc_path_beside(t->name, file);
-    const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
-    size_t stem = dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file);
-    free(t->row.stem); /* the header may name the column twice */
-    t->row.stem = strndup(file, stem);
-    bool good = path && t->row.stem && gc_texts_set(&t->row, GC_COLUMN_INPUT, path) &&
-                gc_texts_set(&t->row, GC_COLUMN_ID, file);
-    free(path);
-    return good;
-}
-
 /* Decides whether a column has numbers. */
 static bool has_numbers(int column) {
     static const int names[] = {GC_COLUMN_INPUT,  GC_COLUMN_INPUTS,    GC_COLUMN_RESPONSE, GC_COLUMN_RESPONSES,
@@ -70,7 +57,7 @@ static bool take_field(list *t, int field) {
     if (!*text)
         return true;
     if (c == COLUMN_FILE)
-        return set_file(t, text);
+        return gc_texts_set_file(&t->row, t->name, text);
     if (t->table.separator != ',' && has_numbers(c) && !strchr(text, '.'))
         for (char *comma = text; (comma = strchr(comma, ',')); comma++)
             *comma = '.'; /* a decimal comma */

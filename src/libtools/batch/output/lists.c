@@ -32,6 +32,41 @@ static const char *list_id(const gc_entry *e) {
     return e->extra && e->extra->id ? e->extra->id : e->output;
 }
 
+/* ---- Files ---- */
+
+/* Writes a file into the folder of the outputs, compressed if its name says so. gzip's header has no time, so the same
+ * outputs give the same bytes. */
+static gpuconv_status write_file(const gc_list_output *o, const char *name, bool (*put_lines)(void *context, gzFile f),
+                                 void *context, gpuconv_error *error) {
+    char path[GC_OWN_PATH];
+    gc_output_file *file = NULL;
+    const bool compressed = strcmp(name + strlen(name) - 3, ".gz") == 0;
+    gpuconv_status status = gc_own_path(o->folder, name, path, error);
+    if (!status)
+        status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
+    if (!status) {
+        errno = 0;
+        const int copy = dup(gc_output_file_descriptor(file));
+        gzFile f = copy < 0 ? NULL : gzdopen(copy, compressed ? "wb6" : "wbT"); /* T: not compressed */
+        const bool good = f && put_lines(context, f);
+        if (!f && copy >= 0)
+            close(copy);
+        status = f && gzclose(f) == Z_OK && good
+                     ? gc_output_file_commit(file, error)
+                     : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, errno ? strerror(errno) : "out of memory");
+    }
+    gc_output_file_free(file);
+    return status;
+}
+
+static bool put(gzFile f, const char *text, size_t length) {
+    return length == 0 || gzwrite(f, text, (unsigned)length) == (int)length;
+}
+
+static bool put_text(gzFile f, const char *text) {
+    return put(f, text, strlen(text));
+}
+
 /* ---- Kaldi ---- */
 
 /* An output that is done. The texts are the manifest's, but for the path, which is owned. */
@@ -86,14 +121,6 @@ static bool collect(const gc_manifest *m, const gc_list_output *o, const gc_hist
     return u->list != NULL;
 }
 
-static bool put(gzFile f, const char *text, size_t length) {
-    return length == 0 || gzwrite(f, text, (unsigned)length) == (int)length;
-}
-
-static bool put_text(gzFile f, const char *text) {
-    return put(f, text, strlen(text));
-}
-
 static bool put_speaker(gzFile f, const utterance *u) {
     return put(f, u->speaker, (size_t)u->speaker_length);
 }
@@ -120,55 +147,35 @@ static bool put_one(gzFile f, kind file, const utterance *u, bool first, bool la
     return good && put_text(f, "\n");
 }
 
-/* Writes all lines to a descriptor. @return false: errno has the reason */
-static bool write_lines(const utterances *u, kind file, int fd) {
-    const int copy = dup(fd);
-    gzFile plain = copy < 0 ? NULL : gzdopen(copy, "wbT"); /* T: not compressed */
-    bool good = plain != NULL;
-    if (!plain && copy >= 0)
-        close(copy);
-    for (int64_t i = 0; i < u->count && good; i++)
-        good = put_one(plain, file, &u->list[i], i == 0, i + 1 == u->count);
-    return plain && gzclose(plain) == Z_OK && good;
-}
+/* A file of the folder. */
+typedef struct folder_file {
+    const utterances *u;
+    kind kind;
+} folder_file;
 
-/* Writes one file of the folder. */
-static gpuconv_status write_file(const gc_list_output *o, const utterances *u, kind file, gpuconv_error *error) {
-    char path[GC_OWN_PATH];
-    gc_output_file *out = NULL;
-    static const char *const names[] = {"wav.scp", GC_OWN_TEXT, GC_OWN_SEGMENTS, GC_OWN_SPEAKERS, GC_OWN_UTTERANCES};
-    errno = 0;
-    gpuconv_status status = gc_own_path(o->folder, names[file], path, error);
-    if (!status)
-        status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &out, error);
-    if (!status)
-        status = write_lines(u, file, gc_output_file_descriptor(out))
-                     ? gc_output_file_commit(out, error)
-                     : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, errno ? strerror(errno) : "out of memory");
-    gc_output_file_free(out);
-    return status;
+static bool put_utterances(void *context, gzFile f) {
+    const folder_file *file = context;
+    const utterances *u = file->u;
+    bool good = true;
+    for (int64_t i = 0; i < u->count && good; i++)
+        good = put_one(f, file->kind, &u->list[i], i == 0, i + 1 == u->count);
+    return good;
 }
 
 /* Writes wav.scp, utt2spk and spk2utt, and text and segments if the folder of the inputs has them: sorted as Kaldi's
  * validate_data_dir.sh demands. Each utterance is the whole of its recording, which has the same name. As
  * gc_list_write. */
-static gpuconv_status list_write_kaldi(const gc_manifest *m, const gc_list_output *o, const gc_history *history,
-                                       int64_t *count, gpuconv_error *error) {
+static gpuconv_status write_kaldi(const gc_manifest *m, const gc_list_output *o, const gc_history *history,
+                                  int64_t *count, gpuconv_error *error) {
+    static const char *const names[] = {"wav.scp", GC_OWN_TEXT, GC_OWN_SEGMENTS, GC_OWN_SPEAKERS, GC_OWN_UTTERANCES};
+    const bool wanted[] = {true, m->has_text, m->has_segments, true, true};
     utterances u = {NULL, 0};
     gpuconv_status status = collect(m, o, history, &u) ? GPUCONV_OK : gc_fail_memory(error, o->folder);
-    if (!status) {
-        qsort(u.list, (size_t)u.count, sizeof *u.list, compare_ids);
-        status = write_file(o, &u, PATHS, error);
-    }
-    if (!status && m->has_text)
-        status = write_file(o, &u, TEXT, error);
-    if (!status && m->has_segments)
-        status = write_file(o, &u, SEGMENTS, error);
-    if (!status)
-        status = write_file(o, &u, SPEAKERS, error);
-    if (!status) {
-        qsort(u.list, (size_t)u.count, sizeof *u.list, compare_speakers);
-        status = write_file(o, &u, UTTERANCES, error);
+    for (kind k = PATHS; k <= UTTERANCES && !status; k++) {
+        if (k == PATHS || k == UTTERANCES)
+            qsort(u.list, (size_t)u.count, sizeof *u.list, k == PATHS ? compare_ids : compare_speakers);
+        if (wanted[k])
+            status = write_file(o, names[k], put_utterances, &(folder_file){&u, k}, error);
     }
     *count = status ? -1 : u.count;
     for (int64_t i = 0; i < u.count; i++)
@@ -194,11 +201,13 @@ bool gc_list_left_out_kaldi(const char *list, char *text, size_t room) {
 
 /* ---- Lists of one file ---- */
 
-/* The list that is being written. gzip's header has no time, so the same outputs give the same bytes. */
+/* The list that is being written. */
 typedef struct list {
     gzFile file;
+    const gc_manifest *manifest;
     const gc_list_output *output;
-    bool every_response;
+    const gc_history *history;
+    int64_t count; /* of its lines */
     bool bad;
 } list;
 
@@ -269,7 +278,7 @@ static bool move_supervisions(const list *l, const gc_entry *e, json_t *supervis
     const char *name = "";
     int length = 0;
     bool good = true;
-    if (l->every_response)
+    if (l->manifest->every_response)
         gc_path_stem(e->response, &name, &length);
     json_array_foreach(supervisions, i, supervision) {
         const char *id = json_string_value(json_object_get(supervision, "id"));
@@ -330,7 +339,8 @@ static void put_metadata(list *l, const gc_entry *e) {
     json_decref(rest);
 }
 
-static void put_entry(list *l, const gc_manifest *m, int64_t i, const gc_past_line *p) {
+static void put_entry(list *l, int64_t i, const gc_past_line *p) {
+    const gc_manifest *m = l->manifest;
     const gc_entry *e = &m->entry[i];
     char *path = list_path(l->output, e, i);
     l->bad |= !path;
@@ -351,17 +361,10 @@ static void put_entry(list *l, const gc_manifest *m, int64_t i, const gc_past_li
     free(path);
 }
 
-/* Writes all lines to a descriptor. @return false: errno has the reason */
-static bool write_list(list *l, const gc_manifest *m, const gc_history *history, int fd, int64_t *count) {
-    const char *name = gc_own_list(m->kind);
-    const bool compressed = strcmp(name + strlen(name) - 3, ".gz") == 0;
-    int copy = dup(fd);
-    l->file = copy < 0 ? NULL : gzdopen(copy, compressed ? "wb6" : "wbT");
-    if (!l->file) {
-        if (copy >= 0)
-            close(copy);
-        return false;
-    }
+static bool put_list(void *context, gzFile f) {
+    list *l = context;
+    const gc_manifest *m = l->manifest;
+    l->file = f;
     if (m->kind == GC_LIST_METADATA_CSV) {
         append(l, "file_name");
         append(l, m->header ? "," : "");
@@ -369,33 +372,13 @@ static bool write_list(list *l, const gc_manifest *m, const gc_history *history,
         append(l, "\n");
     }
     for (int64_t i = 0; i < m->entries && !l->bad; i++) {
-        const gc_past_line *p = gc_history_last_line(history, i);
+        const gc_past_line *p = gc_history_last_line(l->history, i);
         if (m->entry[i].refusal || !p->done)
             continue;
-        put_entry(l, m, i, p);
-        ++*count;
+        put_entry(l, i, p);
+        l->count++;
     }
-    return gzclose(l->file) == Z_OK && !l->bad;
-}
-
-/* Writes a list of one file. */
-static gpuconv_status write_one_file(const gc_manifest *m, const gc_list_output *o, const gc_history *history,
-                                     int64_t *count, gpuconv_error *error) {
-    char path[GC_OWN_PATH];
-    gc_output_file *file = NULL;
-    list l = {.output = o, .every_response = m->every_response};
-    gpuconv_status status = gc_own_path(o->folder, gc_own_list(m->kind), path, error);
-    if (!status)
-        status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
-    if (!status) {
-        errno = 0;
-        *count = 0;
-        status = write_list(&l, m, history, gc_output_file_descriptor(file), count)
-                     ? gc_output_file_commit(file, error)
-                     : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, errno ? strerror(errno) : "out of memory");
-    }
-    gc_output_file_free(file);
-    return status;
+    return !l->bad;
 }
 
 gpuconv_status gc_list_write(const gc_manifest *m, const gc_list_output *output, int64_t *count, gpuconv_error *error) {
@@ -414,9 +397,13 @@ gpuconv_status gc_list_write(const gc_manifest *m, const gc_list_output *output,
         history ? gc_own_path(o.folder, GC_OWN_RESULTS, results, error) : gc_fail_memory(error, o.folder);
     if (!status)
         status = gc_history_read(history, results, &complete, &newline, error);
-    if (!status)
-        status = m->kind == GC_LIST_KALDI ? list_write_kaldi(m, &o, history, count, error)
-                                          : write_one_file(m, &o, history, count, error);
+    if (!status && m->kind == GC_LIST_KALDI) {
+        status = write_kaldi(m, &o, history, count, error);
+    } else if (!status) {
+        list l = {.manifest = m, .output = &o, .history = history};
+        status = write_file(&o, gc_own_list(m->kind), put_list, &l, error);
+        *count = status ? -1 : l.count;
+    }
     gc_history_free(history);
     free(absolute);
     return status;
