@@ -27,34 +27,39 @@
 
 /* ---- The engine of a task that no slot takes ---- */
 
-static gpuconv_status make(const gpuconv_ir *ir, const gpuconv_config *config, gc_pcm in, gc_pcm out,
-                           gpuconv_plan **plan, gpuconv_engine **engine, gpuconv_error *error) {
-    gpuconv_status status = gpuconv_plan_new(ir, config, plan, error);
+/* What it convolves: inputs of `frames` frames, -1: unknown, with interleaved samples of the formats `in` and `out`. */
+typedef struct engine_wish {
+    const gpuconv_ir *ir;
+    int64_t frames;
+    gc_pcm in, out;
+} engine_wish;
+
+static gpuconv_status make(const engine_wish *e, const gpuconv_config *config, const gpuconv_plan **plan,
+                           gpuconv_engine **engine, gpuconv_error *error) {
+    gpuconv_plan *made = NULL;
+    gpuconv_status status = gpuconv_plan_new(e->ir, config, &made, error);
     if (!status)
-        status = gc_engine_new(*plan, in, out, engine, error);
-    if (status) {
-        gpuconv_plan_free(*plan);
-        *plan = NULL;
-    }
+        status = gc_engine_new(made, e->in, e->out, engine, error);
+    *plan = made;
+    gpuconv_plan_free(made); /* the engine keeps it */
     return status;
 }
 
-/* Makes an engine for inputs of `frames` frames, -1: unknown, with interleaved samples of the formats `in` and `out`.
- * It computes on the worker's GPU, or on all cores if the GPU cannot; in a batch on the CPU, whose workers occupy the
- * cores, on one thread. The caller frees plan and engine, also after a failure. Fails as gpuconv_plan_new and
+/* Makes an engine on the worker's GPU, or on all cores if the GPU cannot; in a batch on the CPU, whose workers occupy
+ * the cores, on one thread. *plan: valid as long as the engine, which the caller frees. Fails as gpuconv_plan_new and
  * gpuconv_engine_new. */
-static gpuconv_status worker_engine(const gc_worker *w, const gpuconv_ir *ir, int64_t frames, gc_pcm in, gc_pcm out,
-                                    gpuconv_plan **plan, gpuconv_engine **engine, gpuconv_error *error) {
+static gpuconv_status worker_engine(const gc_worker *w, const engine_wish *e, const gpuconv_plan **plan,
+                                    gpuconv_engine **engine, gpuconv_error *error) {
     gpuconv_config config = gpuconv_config_default();
     gpuconv_error ignored;
-    config.frames = frames;
+    config.frames = e->frames;
     config.backend = GPUCONV_BACKEND_CUDA;
     config.device = w->device;
-    if (w->devices > 0 && !make(ir, &config, in, out, plan, engine, &ignored))
+    if (w->devices > 0 && !make(e, &config, plan, engine, &ignored))
         return GPUCONV_OK;
     config.backend = GPUCONV_BACKEND_CPU;
     config.threads = w->devices > 0 ? 0 : 1;
-    return make(ir, &config, in, out, plan, engine, error);
+    return make(e, &config, plan, engine, error);
 }
 
 /* ---- Rendering: mixed outputs of any length, in memory ---- */
@@ -136,16 +141,15 @@ static gpuconv_status convolve(const gc_worker *w, const gc_part *p, const gc_mi
                                gpuconv_error *error) {
     const gpuconv_ir *ir = p->response->ir;
     const gc_pcm floats = {GC_F32, 32};
-    gpuconv_plan *plan = NULL;
+    const gpuconv_plan *plan;
     gpuconv_engine *engine = NULL;
     gpuconv_status status = gc_mix_new(y, ir->outputs, x->frames + ir->frames - 1, x->rate, error);
     if (!status)
-        status = worker_engine(w, ir, x->frames, floats, floats, &plan, &engine, error);
+        status = worker_engine(w, &(engine_wish){ir, x->frames, floats, floats}, &plan, &engine, error);
     *on_gpu = *on_gpu && !status && gpuconv_plan_backend(plan) == GPUCONV_BACKEND_CUDA;
     if (!status)
         status = run_engine(engine, x, y, w->cancel, error);
     gpuconv_engine_free(engine);
-    gpuconv_plan_free(plan);
     return status;
 }
 
@@ -175,7 +179,7 @@ static gpuconv_status render_source(const gc_worker *w, gc_task *t, int i, gc_mi
     return status ? gc_fail(error, status, "%s: %s", source.input, inner.message) : GPUCONV_OK;
 }
 
-/* Reads the inputs, convolves every part with an engine of its own (worker_engine.h) and stores the outputs. The memory
+/* Reads the inputs, convolves every part with an engine of its own  and stores the outputs. The memory
  * grows with the length of the input. device: the name of the worker's device. Fails as the reader, worker_engine
  * and gc_store_rows. */
 static gpuconv_status render(const gc_worker *w, gc_task *t, const char *device, gpuconv_error *error) {
@@ -545,7 +549,7 @@ static gpuconv_status slots_new(const gc_worker *w, worker_slots **made, gpuconv
 /* Streams a task through an engine. device: the name of the worker's device. */
 static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *device, gpuconv_error *error) {
     gc_part *p = &task->part[0];
-    gpuconv_plan *plan = NULL;
+    const gpuconv_plan *plan;
     gc_transfer t = {.reader = p->reader, .output = task->path, .limit = p->frames, .cancel = w->cancel};
     const gc_pcm floats = {GC_F32, 32};
     gc_transfer_keep(&t, &p->window, p->response->ir, gc_entry_recipe(gc_task_entry(w, task))->dither);
@@ -553,8 +557,9 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *devi
     gpuconv_status status =
         gc_task_open_output(w, task, task->path, gpuconv_ir_outputs(p->response->ir), frames, &t.writer, error);
     if (!status)
-        status = worker_engine(w, p->response->ir, p->frames, p->info.pcm, t.convert ? floats : gc_writer_pcm(t.writer),
-                               &plan, &t.engine, error);
+        status = worker_engine(
+            w, &(engine_wish){p->response->ir, p->frames, p->info.pcm, t.convert ? floats : gc_writer_pcm(t.writer)},
+            &plan, &t.engine, error);
     if (!status) {
         task->where = gpuconv_plan_backend(plan) == GPUCONV_BACKEND_CUDA ? device : "cpu";
         t.chunk = gpuconv_plan_chunk(plan);
@@ -572,7 +577,6 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *devi
     }
     gpuconv_engine_free(t.engine);
     gc_writer_free(t.writer);
-    gpuconv_plan_free(plan);
     return status;
 }
 
