@@ -64,17 +64,18 @@ allow src/libtools/room "$L/*"
 # ---- The command and the lab share a command line and include the library, never each other ----
 allow src/cli "$L/core/*"
 allow src/gpuconv/bench "$L/*"
-allow src/gpuconv/play "$L/*"
+allow src/osc "$L/core/*"
+allow src/gpuconv/play osc/osc.h "$L/*"
 allow src/gpuconv/measure gpuconv/play/take.h libtools/room/sine_sweep.h "$L/*"
-allow src/gpuconv/commands 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
+allow src/gpuconv/commands osc/osc.h 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' gpulab/pages/pages.h gpulab/student/student.h "$L/core/*"
 allow src/gpulab/harness gpulab/lab.h "$L/core/*" kernels/measure/measure.h kernels/course/modules.def
 allow src/gpulab/pages gpulab/harness/run.h 'cli/*' 'toolchain/*' "$L/core/*"
 allow src/gpulab/student gpulab/harness/run.h gpulab/pages/pages.h 'cli/*' emulator/emulator.h emulator/compile.h 'toolchain/*' "$L/core/*"
 allow src/emulator 'toolchain/*' "$L/core/*"
 allow src/toolchain "$L/core/*"
-allow src/lv2 gpuconv/play/follow.h
-allow src/lv2/window lv2/ports.h $L/core/number.h
+allow src/lv2 osc/osc.h
+allow src/lv2/window lv2/ports.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
 # it restores responses that were pickled.
 allow python/src libtools/batch/run/batch.h libtools/batch/entry/entry.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/conv/backend.h \
@@ -126,7 +127,7 @@ only "src/$L/audio/media_libav.c" 'libavformat/avformat\.h'
 only src/libtools/batch/run/ranks_mpi.c 'mpi\.h'
 only src/gpuconv/play/device_portaudio.c 'portaudio\.h'
 only src/gpuconv/play/device_pipewire.c 'pipewire/[a-z-]*\.h|spa/[a-z/-]*\.h'
-only src/gpuconv/play/osc_liblo.c 'lo/lo\.h'
+only src/osc/osc_liblo.c 'lo/lo\.h'
 only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
 only 'src/lv2/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 
@@ -148,7 +149,7 @@ code() {
 }
 
 # The library neither prints nor exits, and the tools exit only through the command line. Comments and strings are left out.
-find src/$L src/libtools src/gpuconv/bench src/gpuconv/measure src/gpuconv/play src/lv2 -name '*.[ch]' >"$list"
+find src/$L src/libtools src/gpuconv/bench src/gpuconv/measure src/gpuconv/play src/lv2 src/osc -name '*.[ch]' >"$list"
 while read -r file; do
     words='exit|_exit|_Exit|quick_exit|abort|assert|printf|vprintf|puts|putchar|perror|stdout|stderr'
     case $file in
@@ -172,8 +173,8 @@ found=$(grep -vE "^src/$L/conv/((cpu|cuda)/)?[a-z_]*\.c:" "$list")
 found=$(cut -d: -f1 "$list" | sort | uniq -d)
 [ -z "$found" ] || complain "names an algorithm outside of its row: $found"
 
-# Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in show
-# numbers to people only; what is typed in the window is parsed by core/number.h.
+# Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in include
+# public headers only: they show numbers to people, and the window reads the digits that are typed itself.
 # core/os_linux.c scans integers. A statement ends with a line that ends in ; or a brace.
 find src kernels python/src \( -name '*.[ch]' -o -name '*.cpp' \) ! -path "src/$L/core/number.c" ! -path "src/$L/core/os_linux.c" \
     ! -path 'src/lv2/*' >"$list"

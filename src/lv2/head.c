@@ -1,7 +1,7 @@
 /* Head trackers of the LV2 plug-in: UDP ports that receive orientations by OSC. The instances of a host that name the
  * same port share it, because a port is opened once. A thread takes the messages; the audio thread reads the latest
  * angles from memory that is never freed. */
-#include "gpuconv/play/follow.h"
+#include "osc/osc.h"
 #include "plugin.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ enum { TRACKERS = 16 };
 
 typedef struct tracker {
     int osc_port, users; /* protected by `opening` */
-    gc_follow *follow;
+    gc_osc *osc;
     pthread_t thread;
     _Atomic bool quit;
     _Atomic double angle[3]; /* yaw, pitch, roll in degrees */
@@ -23,28 +23,28 @@ static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static void *follow(void *argument) {
     const struct timespec interval = {0, 4000000};
     tracker *t = argument;
+    double angle[3] = {0};
     while (!atomic_load(&t->quit)) {
-        const gc_orientation o = gc_follow_at(t->follow, 0);
-        atomic_store(&t->angle[0], o.yaw);
-        atomic_store(&t->angle[1], o.pitch);
-        atomic_store(&t->angle[2], o.roll);
+        gc_osc_take_angles(t->osc, angle);
+        for (int k = 0; k < 3; k++)
+            atomic_store(&t->angle[k], angle[k]);
         nanosleep(&interval, NULL);
     }
     return NULL;
 }
 
-/* Opens a port. Returns the errors of gc_follow_open, MEMORY. */
+/* Opens a port. Returns the errors of gc_osc_open, MEMORY. */
 static gpuconv_status start(tracker *t, int osc_port, gpuconv_error *error) {
-    char source[40];
-    (void)snprintf(source, sizeof source, "osc:%d", osc_port);
-    gpuconv_status status = gc_follow_open(source, &t->follow, error);
+    char where[40];
+    (void)snprintf(where, sizeof where, "%d", osc_port);
+    gpuconv_status status = gc_osc_open(where, &t->osc, error);
     if (status)
         return status;
     atomic_store(&t->quit, false);
     for (int k = 0; k < 3; k++)
         atomic_store(&t->angle[k], 0);
     if (pthread_create(&t->thread, NULL, follow, t) != 0) {
-        gc_follow_free(t->follow);
+        gc_osc_close(t->osc);
         (void)snprintf(error->message, sizeof error->message, "cannot start the thread of the head tracker");
         return error->status = GPUCONV_ERROR_MEMORY;
     }
@@ -82,7 +82,7 @@ gpuconv_status gc_lv2_track_head(plugin *p, int osc_port, gpuconv_error *error) 
     if (old >= 0 && --trackers[old].users == 0) {
         atomic_store(&trackers[old].quit, true);
         pthread_join(trackers[old].thread, NULL);
-        gc_follow_free(trackers[old].follow);
+        gc_osc_close(trackers[old].osc);
     }
     pthread_mutex_unlock(&opening);
     return status;

@@ -216,7 +216,7 @@ void gc_lv2_free_space(plugin *p);
 
 /* Opens a UDP port for the messages of a head tracker, or shares it with the other instances that have, and closes the
  * one that was open before; 0: none is opened. After a failure that stays. Not for the audio thread. Returns the errors
- * of gc_follow_open, ARGUMENT (too many ports). */
+ * of gc_osc_open, ARGUMENT (too many ports). */
 gpuconv_status gc_lv2_track_head(plugin *p, int osc_port, gpuconv_error *error);
 
 /* Writes yaw, pitch and roll as the tracker last said; zeros without one. */

@@ -1,6 +1,6 @@
 /* Fuzzes the text files of space: orientations of a head, directions of loudspeakers, and paths. */
 #include "fuzz.h"
-#include "gpuconv/play/follow.h"
+#include "gpuconv/play/player_state.h"
 #include "libgpuconv/ir/directions.h"
 
 #include <math.h>

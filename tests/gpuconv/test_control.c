@@ -2,7 +2,7 @@
 #include "gpuconv/play/control.h"
 
 #include "check.h"
-#include "gpuconv/play/osc.h"
+#include "osc/osc.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* Checks the orientation of a head from a file: interpolation, the ends, the shorter way round, and wrong lines; and
  * from messages by OSC where the module is built. */
 #include "check.h"
-#include "gpuconv/play/follow.h"
+#include "gpuconv/play/player_state.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -215,10 +215,16 @@ static void key(fixture *f, KeySym symbol, unsigned state) {
         f->idle->idle(f->handle);
 }
 
-/* Presses the keys of a text of letters, digits and - . / */
+/* Presses the keys of a text of letters, digits and - . , / */
 static void type(fixture *f, const char *text) {
     for (; *text; text++)
-        key(f, *text == '-' ? XK_minus : *text == '.' ? XK_period : *text == '/' ? XK_slash : (KeySym)*text, 0);
+        key(f,
+            *text == '-'   ? XK_minus
+            : *text == '.' ? XK_period
+            : *text == ',' ? XK_comma
+            : *text == '/' ? XK_slash
+                           : (KeySym)*text,
+            0);
 }
 
 static void drag(fixture *f, double x, double y, double to_x, double to_y) {
@@ -563,6 +569,16 @@ static void values_searches_and_paths_are_typed(void **state) {
     assert_true(written.value[WET] == 0);
     key(&f, XK_Return, 0);
     CHECK(written.value[WET] == -12, "typed: %g", (double)written.value[WET]);
+    type(&f, "-3,25");
+    key(&f, XK_Return, 0);
+    CHECK(written.value[WET] == -3.25F, "with a comma: %g", (double)written.value[WET]);
+    type(&f, "1.2.3"); /* no number, as is a sign alone */
+    key(&f, XK_Return, 0);
+    type(&f, "-");
+    key(&f, XK_Return, 0);
+    CHECK(written.value[WET] == -3.25F, "two points: %g", (double)written.value[WET]);
+    type(&f, "-12");
+    key(&f, XK_Return, 0);
     type(&f, "99");
     key(&f, XK_Escape, 0);
     key(&f, XK_Return, 0);

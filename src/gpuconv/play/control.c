@@ -4,7 +4,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/module.h"
-#include "osc.h"
+#include "osc/osc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

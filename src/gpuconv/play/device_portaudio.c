@@ -1,21 +1,67 @@
-/* Sound devices through PortAudio: ALSA and JACK; PulseAudio and PipeWire through their ALSA plug-ins. */
+/* Sound devices through PortAudio: ALSA and JACK; PulseAudio and PipeWire through their ALSA plug-ins. The sinks and
+ * sources of PulseAudio, which PortAudio shows as one device, are named by pactl, so that the module needs no library
+ * of it. */
 #include "device.h"
-#include "pulse_names.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <portaudio.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ---- Names of PulseAudio ----------------------------------------------------------------------------------------- */
+
+/* Runs `pactl list short KIND` and reads what it prints. @return whether it succeeded within two seconds */
+static bool run_pactl(char *kind, char *text, size_t room) {
+    char program[4352], name[] = "pactl", list[] = "list",
+                        brief[] = "short", *const argv[] = {name, list, brief, kind, NULL};
+    if (!gc_os_find_program(name, program, sizeof program))
+        return false;
+    int stream[3] = {gc_os_memory_file(), gc_os_memory_file(), gc_os_memory_file()}, status = -1;
+    pid_t child;
+    bool started =
+        stream[0] >= 0 && stream[1] >= 0 && stream[2] >= 0 && gc_os_start(program, argv, environ, stream, &child) == 0;
+    for (int tries = 0; started && !gc_os_wait(child, 0.01, tries >= 200, &status); tries++)
+        ;
+    ssize_t got = started && status == 0 ? pread(stream[1], text, room - 1, 0) : -1;
+    for (int k = 0; k < 3; k++)
+        if (stream[k] >= 0)
+            close(stream[k]);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+/* Appends a line for each sink and source to a list of devices, as pactl names them; none without pactl or without an
+ * answer within two seconds.
+ * @param used bytes of the list, of `room` */
+static void append_pulse_names(char *list, size_t used, size_t room) {
+    char sinks[] = "sinks", sources[] = "sources", *const kinds[] = {sinks, sources};
+    for (int k = 0; k < 2; k++) {
+        char text[16384], *rest = NULL;
+        if (!run_pactl(kinds[k], text, sizeof text))
+            continue;
+        for (char *line = strtok_r(text, "\n", &rest); line && used + 1 < room; line = strtok_r(NULL, "\n", &rest)) {
+            char *next = NULL, shown[300]; /* number, name, module, format, state */
+            const char *number = strtok_r(line, "\t", &next), *name = number ? strtok_r(NULL, "\t", &next) : NULL;
+            if (name)
+                used += (size_t)snprintf(list + used, room - used, "%s pulse:%s (PulseAudio)\n", k ? "in " : "out",
+                                         gc_visible(shown, sizeof shown, name));
+        }
+    }
+}
+
+/* ---- Devices ----------------------------------------------------------------------------------------------------- */
 
 enum { IDLE, IN_CALLBACK, ABANDONED };
 
@@ -123,7 +169,7 @@ static char *sound_list(gpuconv_error *error) {
     if (text && used == 0)
         (void)snprintf(text, size, "no sound device found\n");
     if (text && has_pulse)
-        gc_pulse_names_append(text, used, size);
+        append_pulse_names(text, used, size);
     if (!text)
         gc_fail_memory(error, "the list of devices");
     Pa_Terminate();

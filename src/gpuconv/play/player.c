@@ -1,16 +1,192 @@
-/* The player's construction and control functions. */
-#include "player.h"
+/*
+ * The player's construction, threads and control functions. The reader's thread prefetches the file, the recorder's
+ * writes what was played.
+ */
+#include "player_state.h"
 
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/file/job.h"
+#include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/read_files.h"
-#include "player_state.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- Outputs of one channel -------------------------------------------------------------------------------------- */
+
+/* Returns the channels of a file of audio, 2 for a SOFA file; 0: it is neither, such as a matrix, or cannot be read. */
+static int count_channels(const char *path) {
+    const gc_input_options wish = {.kind = GC_INPUT_REGULAR};
+    gc_reader *reader;
+    if (gc_is_sofa(path))
+        return 2;
+    if (gc_reader_open(path, &wish, &reader, NULL))
+        return 0;
+    int channels = gc_reader_info(reader)->channels;
+    gc_reader_free(reader);
+    return channels;
+}
+
+/* Returns whether an input of one channel has responses of one output and of two in its list: the convolver crossfades
+ * only between responses of the same shape. */
+static bool is_widened(const gc_player_config *config, int inputs) {
+    bool one = false, two = false;
+    for (int i = 0; inputs == 1 && i < config->response_count; i++) {
+        const int channels = count_channels(config->responses[i]);
+        one = one || channels == 1;
+        two = two || channels == 2 || (channels == 4 && config->layout == GPUCONV_LAYOUT_STEREO);
+    }
+    return one && two;
+}
+
+/* Replaces a routed response of one input and one output by one that plays the same to two outputs; leaves any other as
+ * it is. Fails with MEMORY. */
+static gpuconv_status widen(gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_ir *from = *ir;
+    if (from->inputs != 1 || from->outputs != 1 || from->routes != 1)
+        return GPUCONV_OK;
+    gpuconv_ir *made = gc_ir_blank(1, 2, 1, 2, from->frames, from->rate);
+    if (!made || (from->history && !(made->history = strdup(from->history)))) {
+        gpuconv_ir_free(made);
+        return gc_fail_memory(error, "the response");
+    }
+    memcpy(made->taps, gc_ir_plane(from, from->route[0].plane), (size_t)from->frames * sizeof *made->taps);
+    for (int o = 0; o < 2; o++)
+        made->route[o] = (gc_route){0, o, 0};
+    made->lead = from->lead;
+    made->routed = true;
+    gpuconv_ir_free(from);
+    *ir = made;
+    return GPUCONV_OK;
+}
+
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
+
+/* Frames per read, and the most frames that the resampler makes of them. */
+enum { READ_STEP = 4096, CONVERTED_MAX = 2 * READ_STEP + 4096 };
+
+/* Sleeps for 5 ms. */
+static void sleep_briefly(void) {
+    struct timespec t = {0, 5000000};
+    nanosleep(&t, NULL);
+}
+
+/* Stores a thread's error and ends playback. */
+static void fail_thread(gc_player *p, gpuconv_status status, const gpuconv_error *error) {
+    if (!atomic_exchange(&p->thread_failed, true)) {
+        p->err = status;
+        p->error = *error;
+    }
+    atomic_store(&p->finished, true);
+}
+
+/* Continues at another frame, after the callback has discarded the prefetched frames. */
+static gpuconv_status seek_file(gc_player *p, int64_t frame, gpuconv_error *error) {
+    atomic_store(&p->flush, true);
+    while (atomic_load(&p->flush) && !atomic_load(&p->quit))
+        sleep_briefly();
+    atomic_store(&p->ended, false);
+    atomic_store(&p->position, frame);
+    if (p->resampler)
+        gc_resampler_clear(p->resampler);
+    return gc_reader_seek(p->reader, (int64_t)((double)frame * (p->file_rate / p->rate)), error);
+}
+
+/* Resamples frames of the file to the device's rate and writes them into the ring. `block` NULL: the file has ended;
+ * writes the resampler's last frames. */
+static gpuconv_status prefetch(gc_player *p, const float *block, int64_t frames, float *converted,
+                               gpuconv_error *error) {
+    if (!p->resampler) {
+        if (block)
+            gc_frame_ring_write(&p->prefetched, block, frames);
+        return GPUCONV_OK;
+    }
+    int64_t made = gc_resampler_process(p->resampler, block, frames, converted, CONVERTED_MAX);
+    if (made < 0)
+        return gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling %s failed", p->config.input);
+    gc_frame_ring_write(&p->prefetched, converted, made);
+    return GPUCONV_OK;
+}
+
+/* Reads up to `step` frames into the ring. At the end of the file starts again if the player loops, else sets `ended`.
+ */
+static gpuconv_status read_step(gc_player *p, float *block, int64_t step, float *converted, gpuconv_error *error) {
+    int64_t got;
+    gpuconv_status status = gc_reader_read_floats(p->reader, block, step, &got, error);
+    if (!status && got > 0)
+        status = prefetch(p, block, got, converted, error);
+    if (status || got == step)
+        return status;
+    if (p->config.loop)
+        return gc_reader_seek(p->reader, 0, error);
+    status = prefetch(p, NULL, 0, converted, error);
+    atomic_store_explicit(&p->ended, true, memory_order_release);
+    return status;
+}
+
+/* Fills the ring of prefetched frames from the file. */
+static void *read_thread(void *player) {
+    gc_player *p = player;
+    gpuconv_error error = {0};
+    gpuconv_status status = GPUCONV_OK;
+    /* Chosen so that the resampler makes at most about READ_STEP frames of one step. */
+    int64_t step = p->resampler ? gc_max(16, (int64_t)(READ_STEP * fmin(1, p->file_rate / p->rate))) : READ_STEP;
+    float *block = gc_calloc((int64_t)READ_STEP * p->inputs, sizeof *block);
+    float *converted = gc_calloc((int64_t)CONVERTED_MAX * p->inputs, sizeof *converted);
+    if (!block || !converted)
+        status = gc_fail_memory(&error, "reading ahead");
+    while (!status && !atomic_load(&p->quit)) {
+        int64_t frame = atomic_exchange(&p->seek, -1);
+        if (frame >= 0) {
+            status = seek_file(p, frame, &error);
+        } else if (atomic_load(&p->ended) || gc_frame_ring_space(&p->prefetched) < CONVERTED_MAX) {
+            atomic_store(&p->starting, false);
+            sleep_briefly();
+        } else {
+            status = read_step(p, block, step, converted, &error);
+        }
+    }
+    if (status && !atomic_load(&p->quit)) /* a read that was cancelled by `quit` is not an error */
+        fail_thread(p, status, &error);
+    free(block);
+    free(converted);
+    return NULL;
+}
+
+/* Writes recorded frames to a file. */
+static void *record_thread(void *player) {
+    enum { STEP = 4096 };
+    gc_player *p = player;
+    gpuconv_error error = {0};
+    gpuconv_status status = GPUCONV_OK;
+    float *block = gc_calloc((int64_t)STEP * p->outputs, sizeof *block);
+    if (!block)
+        status = gc_fail_memory(&error, "recording");
+    while (!status) {
+        const bool recording = atomic_load(&p->recording); /* before the look at the ring */
+        int64_t n = gc_min(STEP, gc_frame_ring_available(&p->recorded));
+        if (n == 0 && !recording)
+            break;
+        if (n == 0) {
+            sleep_briefly();
+            continue;
+        }
+        gc_frame_ring_read(&p->recorded, block, n);
+        status = gc_writer_write(p->writer, block, n, &error);
+    }
+    if (status) {
+        fail_thread(p, status, &error);
+        gc_writer_forgive(p->writer); /* a full disk: what it took is kept */
+    }
+    free(block);
+    return NULL;
+}
 
 enum { PREFETCH_FRAMES = 1 << 16, RECORD_FRAMES = 1 << 18 };
 
@@ -29,7 +205,7 @@ static gpuconv_status load_response(const gc_player *p, int response, gpuconv_ir
         plain.decode = p->config.decode;
     }
     gpuconv_status status = gpuconv_ir_prepare(p->config.responses[response], &plain, p->inputs, p->rate, ir, error);
-    return status || !p->widened ? status : gc_player_widen(ir, error);
+    return status || !p->widened ? status : widen(ir, error);
 }
 
 /* Keeps what was done to the response, for the view. */
@@ -63,7 +239,7 @@ static gpuconv_status open_input(gc_player *p, gpuconv_error *error) {
     if (p->inputs < 1 || p->inputs > GC_PLAYER_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "cannot play %d channels; use 1 to %d", p->inputs,
                        GC_PLAYER_CHANNELS);
-    p->widened = gc_player_is_widened(c, p->inputs);
+    p->widened = is_widened(c, p->inputs);
     return GPUCONV_OK;
 }
 
@@ -192,7 +368,7 @@ static gpuconv_status wait_for_prefetch(gc_player *p, gpuconv_error *error) {
     while (atomic_load(&p->starting) && !atomic_load(&p->ended) && !atomic_load(&p->finished)) {
         if (gc_flag_is_raised(cancel))
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", p->config.input);
-        gc_player_sleep();
+        sleep_briefly();
     }
     return GPUCONV_OK;
 }
@@ -201,12 +377,12 @@ gpuconv_status gc_player_start(gc_player *p, gpuconv_error *error) {
     bool seeks = atomic_load(&p->seek) >= 0; /* before the reader thread takes the request */
     if (p->writer) {
         atomic_store(&p->recording, true);
-        if (pthread_create(&p->recorder_thread, NULL, gc_player_record_thread, p) != 0)
+        if (pthread_create(&p->recorder_thread, NULL, record_thread, p) != 0)
             return gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the recorder thread");
         p->recorder_running = true;
     }
     if (p->reader) {
-        if (pthread_create(&p->reader_thread, NULL, gc_player_read_thread, p) != 0)
+        if (pthread_create(&p->reader_thread, NULL, read_thread, p) != 0)
             return gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the reader thread");
         p->reader_running = true;
         if (!seeks) { /* a seek waits for the callback, which does not run before the device starts */

@@ -4,17 +4,31 @@
 #ifndef GPUCONV_PLAY_PLAYER_STATE_H
 #define GPUCONV_PLAY_PLAYER_STATE_H
 
-#include "follow.h"
 #include "frame_ring.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/dsp/resampler.h"
 #include "libgpuconv/ir/ambisonic.h"
+#include "libgpuconv/ir/spatial.h"
 #include "player.h"
 
 #include <pthread.h>
 
 /* Frames that the callback processes at a time; frames of the input that it keeps, a power of two. */
 enum { GC_PLAYER_CHUNK = 256, GC_PLAYER_HISTORY = 1 << 14 };
+
+/* The orientation of a head over time: from a text file, or from a head tracker by OSC. */
+typedef struct gc_follow gc_follow;
+
+/* Opens a source: the path of a text file with lines SECONDS YAW [PITCH [ROLL]] in rising time, # begins a comment; or
+ * osc or osc: and a port as in osc/osc.h (default 9000), which receives messages whose address ends in ypr, with three
+ * floats. Angles are degrees to the left, up, and to the right. Fails with FILE, FORMAT, ARGUMENT, MEMORY; UNSUPPORTED
+ * in a build without liblo. */
+gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error);
+void gc_follow_free(gc_follow *follow);
+
+/* Returns the orientation at a position in seconds: interpolated between the lines of a file, or the latest message.
+ * For one thread. */
+gc_orientation gc_follow_at(gc_follow *follow, double seconds);
 
 struct gc_player {
     /* Constant while threads run. */
@@ -83,13 +97,6 @@ struct gc_player {
     int64_t history_at;              /* where the next frame is written */
 };
 
-/* Returns whether an input of one channel has responses of one output and of two in its list. */
-bool gc_player_is_widened(const gc_player_config *config, int inputs);
-
-/* Replaces a routed response of one input and one output by one that plays the same to two outputs; leaves any other as
- * it is. Fails with MEMORY. */
-gpuconv_status gc_player_widen(gpuconv_ir **ir, gpuconv_error *error);
-
 /* Opens the source of the head's orientation, if one is configured, and its set of responses, which is read once. */
 gpuconv_status gc_player_open_follow(gc_player *p, gpuconv_error *error);
 
@@ -101,13 +108,5 @@ gpuconv_status gc_player_open_motion(gc_player *p, gpuconv_error *error);
 
 /* The device's callback; `context` is the player. */
 gc_sound_callback gc_player_callback;
-
-/* Thread functions; the argument is the player. The reader fills the ring of prefetched frames from the file; the
- * recorder writes recorded frames to a file. */
-void *gc_player_read_thread(void *player);
-void *gc_player_record_thread(void *player);
-
-/* Sleeps for 5 ms. */
-void gc_player_sleep(void);
 
 #endif

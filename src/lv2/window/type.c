@@ -2,8 +2,6 @@
  * searched for, or a path. */
 #include "window.h"
 
-#include "libgpuconv/core/number.h"
-
 #include <X11/Xutil.h>
 #include <X11/keysym.h>
 #include <math.h>
@@ -33,13 +31,32 @@ static bool shorten(char *text) {
     return true;
 }
 
-/* Gives the knob the value that was typed, limited to its range. A comma is a point. */
+/* Reads a number with a sign, and a comma or a point, whatever the locale of the host. @return false: it is none */
+static bool read_number(const char *text, double *value) {
+    const bool negative = *text == '-';
+    double scale = 0;
+    bool digits = false;
+    *value = 0;
+    for (text += negative || *text == '+'; *text; text++) {
+        if ((*text == '.' || *text == ',') && !(scale > 0)) {
+            scale = 1;
+        } else if (*text >= '0' && *text <= '9') {
+            *value = 10 * *value + (*text - '0');
+            scale *= 10;
+            digits = true;
+        } else {
+            return false;
+        }
+    }
+    *value = (negative ? -*value : *value) / fmax(scale, 1);
+    return digits;
+}
+
+/* Gives the knob the value that was typed, limited to its range. */
 static void take_value(window *w) {
     const knob *k = &w->panel->knob[w->focus - PART_KNOB];
     double value;
-    for (char *c = w->typed; *c; c++)
-        *c = *c == ',' ? '.' : *c;
-    if (gc_number_parse(w->typed, &value))
+    if (read_number(w->typed, &value))
         window_change(w, k->port, fmin(fmax(value, k->least), k->most));
     *w->typed = '\0';
 }

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/number.h"
 
 #include <errno.h>
+#include <math.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MAX_PORT = 65535, ADDRESS = 80 /* characters */ };
+enum { MAX_PORT = 65535, ADDRESS = 80 /* characters */, MESSAGES = 1000 /* that are taken at a time */ };
 
 struct gc_osc {
     const gc_osc_module *module;
@@ -99,6 +100,17 @@ gpuconv_status gc_osc_open(const char *where, gc_osc **osc, gpuconv_error *error
 
 bool gc_osc_take(gc_osc *osc, gc_osc_message *message) {
     return osc->module->take(osc->receiver, message);
+}
+
+void gc_osc_take_angles(gc_osc *osc, double angle[3]) {
+    gc_osc_message m;
+    for (int taken = 0; taken < MESSAGES && gc_osc_take(osc, &m); taken++) {
+        const size_t length = strlen(m.address);
+        const double *v = m.value;
+        if (m.count == 3 && length >= 3 && strcmp(m.address + length - 3, "ypr") == 0 && fabs(v[0]) <= 360 &&
+            fabs(v[1]) <= 360 && fabs(v[2]) <= 360)
+            memcpy(angle, v, 3 * sizeof *angle);
+    }
 }
 
 void gc_osc_close(gc_osc *osc) {

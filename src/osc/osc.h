@@ -1,10 +1,10 @@
-/* OSC messages that arrive at a UDP port, for remote control and for head trackers. The implementation is a module,
- * loaded when a port is opened. A port is used by one thread.
+/* OSC messages that arrive at a UDP port, for remote control and for head trackers, of the command and of the plug-in.
+ * The implementation is a module, loaded when a port is opened. A port is used by one thread.
  *
  * A port is named PORT, which only programs of this machine reach, or ADDRESS:PORT or [ADDRESS]:PORT with the numeric
  * address of a network interface; 0.0.0.0 and [::] are all. */
-#ifndef GPUCONV_PLAY_OSC_H
-#define GPUCONV_PLAY_OSC_H
+#ifndef GPUCONV_OSC_H
+#define GPUCONV_OSC_H
 
 #include "gpuconv.h"
 
@@ -27,6 +27,10 @@ gpuconv_status gc_osc_open(const char *where, gc_osc **osc, gpuconv_error *error
 
 /* Takes the next message without waiting. @return false: none has arrived */
 bool gc_osc_take(gc_osc *osc, gc_osc_message *message);
+
+/* Takes the messages that have arrived. One whose address ends in ypr, with three angles of at most 360 degrees, sets
+ * yaw, pitch and roll. */
+void gc_osc_take_angles(gc_osc *osc, double angle[3]);
 void gc_osc_close(gc_osc *osc);
 
 /* The functions of the module. */

@@ -18,6 +18,11 @@ bool gc_osc_take(gc_osc *osc, gc_osc_message *message) {
     return false;
 }
 
+void gc_osc_take_angles(gc_osc *osc, double angle[3]) { /* NOLINT(readability-non-const-parameter): as in osc.c */
+    (void)osc;
+    (void)angle;
+}
+
 void gc_osc_close(gc_osc *osc) {
     (void)osc;
 }
