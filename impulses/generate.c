@@ -5,7 +5,7 @@
  * exchanged without a change in loudness. The samples in samples/, which peak at -6 dBFS, stay below -3.5 dBFS through
  * every response. */
 #include "collection.h"
-#include "libtools/room/responses.h"
+#include "libtools/room/synth.h"
 
 #include <math.h>
 #include <stdlib.h>

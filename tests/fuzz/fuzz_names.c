@@ -4,7 +4,7 @@
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/report/report.h"
 #include "libgpuconv/report/script.h"
-#include "libtools/room/report_html.h"
+#include "libtools/room/page.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /* Room acoustic parameters of constructed responses: double slopes, filters, doubts, interaural correlation,
  * lateral energy and strength, whose values follow from their construction. */
 #include "check.h"
-#include "libtools/room/decay.h"
 #include "libtools/room/figures.h"
 #include "oracle.h"
 

@@ -6,10 +6,8 @@
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/report/report.h"
-#include "libtools/room/band_charts.h"
 #include "libtools/room/charts.h"
 #include "libtools/room/describe.h"
-#include "libtools/room/describe_sofa.h"
 #include "libtools/room/page.h"
 
 #include <errno.h>

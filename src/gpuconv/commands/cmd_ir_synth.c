@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "libgpuconv/core/number.h"
-#include "libtools/room/make.h"
+#include "libtools/room/synth.h"
 
 #include <string.h>
 

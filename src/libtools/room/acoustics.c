@@ -1,17 +1,13 @@
-/* Room acoustic parameters. Two ways to divide a band in time serve two kinds of parameters:
+/*
+ * Room acoustic parameters of an impulse response by ISO 3382-1:2009 and ISO 3382-2:2008.
  *
- * - Decay times come from a filter reversed in time, whose own decay falls before the direct sound and does not
- *   lengthen that of the room (ISO 3382-2:2008, 7.3; Jacobsen & Rindel, JSV 117 (1987), 187). The energy that the
- *   filter moves before the direct sound counts in the level of 0 dB.
- * - Energies before and after 5, 50 and 80 ms come from windows before the filter, so that the filter does not smear
- *   energy across the limits (ISO 3382-1:2009, annex A). The band's energy in a window is a sum over its spectrum.
- *
- * The speech transmission index needs the energy as a function of time without smearing: with the one-sided
- * autocorrelation r of the filter and z = x correlated with r, the band's energy from frame t on is the sum of
- * 2 x(s) z(s) over s >= t. Filtered response and z are real, so one inverse transform computes both. */
+ * A channel is transformed once. Each band is cut out by an octave filter (IEC 61260-1:2014), a function of frequency;
+ * early and late energies are separated before the filter, and the decay of the filter itself is corrected by its
+ * autocorrelation. The decay is integrated backwards, from where it meets the noise floor, and straight lines are
+ * fitted to parts of the curve.
+ */
 #include "acoustics.h"
 
-#include "decay.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
@@ -21,7 +17,240 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- Octave filters ---------------------------------------------------------------------------------------------- */
+
 static const double pi = 3.14159265358979323846;
+
+/* Returns the band whose mid-band frequency is 1000 Hz G^(x / b). */
+static gc_octave_band band_of(int x, int per_octave) {
+    static const double nominal[] = {1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8};
+    int tenths = x * 3 / per_octave; /* in steps of 10^0.1 */
+    int decade = (int)floor(tenths / 10.0), step = tenths - 10 * decade;
+    double centre = 1000 * pow(10, tenths / 10.0), half = pow(10, 0.3 / (2 * per_octave));
+    double name = nominal[step] * pow(10, 3 + decade);
+    return (gc_octave_band){floor(name + 0.5) == 32 ? 31.5 : floor(name * 10 + 0.5) / 10, centre, centre / half,
+                            centre * half, 3};
+}
+
+int gc_octave_bands(int per_octave, double rate, gc_octave_band band[GC_OCTAVE_BANDS]) {
+    int first = per_octave == 1 ? -4 : -13, last = per_octave == 1 ? 4 : 13, count = 0;
+    for (int x = first; x <= last; x++) {
+        gc_octave_band b = band_of(x, per_octave);
+        if (b.high < rate / 2)
+            band[count++] = b;
+    }
+    return count;
+}
+
+gc_octave_band gc_octave_at(double nominal) {
+    return band_of((int)lrint(log10(nominal / 1000) / 0.3), 1);
+}
+
+gc_octave_band gc_octave_of_speech(int k) {
+    gc_octave_band band = gc_octave_at(125 * exp2(k));
+    band.order = 7;
+    return band;
+}
+
+/* Returns the quality of the lowpass-to-bandpass transformation: centre over bandwidth. */
+static double quality(const gc_octave_band *b) {
+    return b->centre / (b->high - b->low);
+}
+
+/* The coefficients a of a lowpass's factors p^2 + a p + 1, (order - 1) / 2 of them; its last factor is p + 1. */
+typedef struct factors {
+    int count;
+    double a[3]; /* 2 cos(pi k / order) */
+} factors;
+
+static factors factors_of(const gc_octave_band *b) {
+    static const factors third = {1, {1}}, seventh = {3, {1.8019377358048383, 1.2469796037174670, 0.44504186791262881}};
+    return b->order == 7 ? seventh : third;
+}
+
+double complex gc_octave_response(const gc_octave_band *b, double hz) {
+    double complex p = GC_J * quality(b) * (hz / b->centre - b->centre / hz), product = p + 1;
+    const factors lowpass = factors_of(b);
+    for (int k = 0; k < lowpass.count; k++)
+        product *= p * p + lowpass.a[k] * p + 1;
+    return 1 / product;
+}
+
+/* Fills in the poles of the bandpass for a pole p of the lowpass, which solve s^2 - (w / Q) p s + w^2 = 0. */
+static void add_poles(double complex p, double w, double width, gc_octave_correlation *c) {
+    double complex half = width * p / 2, root = csqrt(half * half - w * w);
+    c->pole[c->poles++] = half + root;
+    c->pole[c->poles++] = half - root;
+}
+
+/* H(s) is (w s / Q)^order over the product of s - s_k. H(s) H(-s), the transform of the two-sided autocorrelation, is a
+ * sum of partial fractions; those of the poles in the left half plane belong to positive lags. */
+gc_octave_correlation gc_octave_correlate(const gc_octave_band *b) {
+    gc_octave_correlation c = {.poles = 0};
+    const double w = 2 * pi * b->centre, width = w / quality(b);
+    const factors lowpass = factors_of(b);
+    add_poles(-1, w, width, &c);
+    for (int k = 0; k < lowpass.count; k++) {
+        const double a = lowpass.a[k];
+        double complex p = -a / 2 + GC_J * sqrt(1 - a * a / 4);
+        add_poles(p, w, width, &c);
+        add_poles(conj(p), w, width, &c);
+    }
+    for (int k = 0; k < c.poles; k++) {
+        double complex s = c.pole[k], top = cpow(width * s, b->order), mirrored = cpow(-width * s, b->order);
+        for (int j = 0; j < c.poles; j++) {
+            top /= j == k ? 1 : s - c.pole[j];
+            mirrored /= -s - c.pole[j];
+        }
+        c.residue[k] = top * mirrored;
+    }
+    return c;
+}
+
+double complex gc_octave_one_sided(const gc_octave_correlation *c, double hz) {
+    double complex sum = 0, s = GC_J * 2 * pi * hz;
+    for (int k = 0; k < c->poles; k++)
+        sum += c->residue[k] / (s - c->pole[k]);
+    return sum;
+}
+
+/* ---- Decays ------------------------------------------------------------------------------------------------------ */
+
+/* The sums of a straight line y = offset + slope * i by least squares. */
+typedef struct line {
+    double offset, slope;
+    double square; /* of the correlation coefficient */
+} line;
+
+/* Fits a line to y[first] .. y[last - 1]. Positions are counted from `first`, which keeps the sums accurate. */
+static line fit_line(const double *y, int64_t first, int64_t last) {
+    double n = (double)(last - first), sx = 0, sy = 0, sxx = 0, sxy = 0, syy = 0;
+    for (int64_t i = first; i < last; i++) {
+        double x = (double)(i - first), v = y[i] - y[first];
+        sx += x;
+        sy += v;
+        sxx += x * x;
+        sxy += x * v;
+        syy += v * v;
+    }
+    double dx = n * sxx - sx * sx, dy = n * syy - sy * sy, dxy = n * sxy - sx * sy;
+    double slope = dx > 0 ? dxy / dx : 0;
+    double offset = n > 0 ? y[first] + (sy - slope * sx) / n - slope * (double)first : 0;
+    return (line){offset, slope, dx > 0 && dy > 0 ? dxy * dxy / (dx * dy) : 0};
+}
+
+static double decibels(double power) {
+    return 10 * log10(fmax(power, 1e-300));
+}
+
+/* Writes the mean energy of every `window` frames. @return the number of means */
+static int64_t mean_windows(const double *energy, int64_t frames, int64_t window, double *mean) {
+    int64_t n = frames / window;
+    for (int64_t k = 0; k < n; k++) {
+        double sum = 0;
+        for (int64_t i = 0; i < window; i++)
+            sum += energy[k * window + i];
+        mean[k] = sum / (double)window;
+    }
+    return n;
+}
+
+/* Returns the mean of x[from] to x[to - 1]. */
+static double mean_of(const double *x, int64_t from, int64_t to) {
+    double sum = 0;
+    for (int64_t i = from; i < to; i++)
+        sum += x[i];
+    return to > from ? sum / (double)(to - from) : 0;
+}
+
+/* Fits a line to the smoothed level after its peak between `top` and `bottom` dB. @return false if there are too few
+ * values, or the level does not fall */
+static bool slope_between(const double *level, int64_t n, int64_t peak, double top, double bottom, line *l) {
+    int64_t first = peak, last;
+    while (first < n && level[first] > top)
+        first++;
+    for (last = first; last < n && level[last] > bottom; last++) {
+    }
+    if (last - first < 3)
+        return false;
+    *l = fit_line(level, first, last);
+    return l->slope < 0;
+}
+
+bool gc_decay_floor(const double *energy, int64_t frames, double rate, gc_noise_floor *found) {
+    const int64_t least = gc_max(1, gc_min((int64_t)(0.01 * rate), frames / 20));
+    int64_t window = least;
+    double *mean = gc_calloc(frames / window + 1, 2 * (int64_t)sizeof *mean);
+    *found = (gc_noise_floor){.cross = frames};
+    if (!mean)
+        return false;
+    double *level = mean + frames / window + 1;
+    double noise = mean_of(energy, frames - gc_max(1, frames / 10), frames);
+    for (int iteration = 0; iteration < 6; iteration++) {
+        int64_t n = mean_windows(energy, frames, window, mean), peak = 0;
+        for (int64_t k = 0; k < n; k++) {
+            level[k] = decibels(mean[k]);
+            peak = mean[k] > mean[peak] ? k : peak;
+        }
+        line l;
+        double floor = decibels(noise), top = fmin(level[peak] - 5, floor + 35);
+        if (top < floor + 15)
+            top = level[peak];
+        if (!slope_between(level, n, peak, top, floor + 8, &l))
+            break;
+        double cross = (floor - l.offset) / l.slope + 0.5; /* in windows; a level is that of the window's centre */
+        found->slope = l.slope / (double)window;
+        found->cross = gc_max(1, (int64_t)fmin((double)frames, cross * (double)window));
+        found->noise = noise;
+        /* Estimates the noise again from where the decay is 10 dB below it; six windows for each 10 dB of decay. */
+        int64_t quiet_from = found->cross + (int64_t)(10 / -found->slope);
+        if (quiet_from < frames - frames / 20)
+            noise = mean_of(energy, gc_min(quiet_from, frames - frames / 10), frames);
+        window = gc_max(least, gc_min((int64_t)(10 / -found->slope / 6), frames / 20));
+    }
+    free(mean);
+    if (!(found->slope < 0)) {
+        *found = (gc_noise_floor){.cross = frames};
+        return true;
+    }
+    /* A floor found within 6 dB of decay before the end is the end of the decay itself. */
+    if ((double)found->cross + 6 / -found->slope >= (double)frames)
+        *found = (gc_noise_floor){.cross = frames, .most = found->noise, .slope = found->slope};
+    return true;
+}
+
+double gc_decay_rest(const gc_noise_floor *f) {
+    double per_frame = f->slope < 0 ? -f->slope * log(10) / 10 : 0; /* nepers of energy */
+    /* At the crossing the decay's energy equals the noise's. */
+    return f->noise > 0 && per_frame > 0 ? f->noise / per_frame : 0;
+}
+
+/* Returns the level relative to d->start that a line has where the response ends: where the curve falls 10 dB below the
+ * line, as it does before a cut, or at the last value. -infinity if noise ends the curve. */
+static double find_end(const gc_decay_curve *d, const line *l) {
+    int64_t i = 0;
+    while (i < d->count && d->level[i] > l->offset + l->slope * (double)i - 10)
+        i++;
+    return i < d->count || !(d->lowest > -HUGE_VAL) ? l->offset + l->slope * (double)i - d->start : -HUGE_VAL;
+}
+
+gc_decay_line gc_decay_fit(const gc_decay_curve *d, double top, double bottom) {
+    const double *curve = d->level;
+    int64_t n = d->count, first = 0, last;
+    while (first < n && curve[first] > d->start + top)
+        first++;
+    for (last = first; last < n && curve[last] >= d->start + bottom; last++) {
+    }
+    if (last - first < 2 || last >= n || d->start + bottom < d->lowest)
+        return (gc_decay_line){(double)NAN, (double)NAN, -HUGE_VAL};
+    line l = fit_line(curve, first, last);
+    if (!(l.slope < 0))
+        return (gc_decay_line){(double)NAN, (double)NAN, -HUGE_VAL};
+    return (gc_decay_line){-60 / l.slope * d->seconds, 1000 * (1 - l.square), find_end(d, &l)};
+}
+
+/* ---- Parameters -------------------------------------------------------------------------------------------------- */
+
 static const double limits[GC_TIMES] = {0, 0.005, 0.05, 0.08};
 
 /* A band from the direct sound on. */

@@ -1,11 +1,89 @@
-/* Room acoustic parameters of an impulse response by ISO 3382-1:2009 and ISO 3382-2:2008. */
+/*
+ * Room acoustic parameters of an impulse response by ISO 3382-1:2009 and ISO 3382-2:2008.
+ */
 #ifndef GPUCONV_ROOM_ACOUSTICS_H
 #define GPUCONV_ROOM_ACOUSTICS_H
 
-#include "octave_filter.h"
-
+#include <complex.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+/* ---- Octave and third-octave band filters (IEC 61260-1:2014), as functions of frequency -------------------------- */
+
+#define GC_J ((double complex)_Complex_I) /* the imaginary unit; I of complex.h is a float */
+
+enum { GC_OCTAVE_BANDS = 40 }; /* at most, of gc_octave_bands */
+
+typedef struct gc_octave_band {
+    double nominal;   /* name of the band in Hz: 63, 125, ... */
+    double centre;    /* exact mid-band frequency in Hz */
+    double low, high; /* band-edge frequencies in Hz */
+    int order;        /* of the Butterworth lowpass that is transformed to the band: 3 or 7 */
+} gc_octave_band;
+
+/* Lists the bands whose upper edge is below half the rate: octaves from 63 Hz to 16 kHz, or third-octaves from 50 Hz
+ * to 20 kHz.
+ * @param per_octave 1 or 3
+ * @return their number, at most GC_OCTAVE_BANDS */
+int gc_octave_bands(int per_octave, double rate, gc_octave_band band[GC_OCTAVE_BANDS]);
+
+/* Returns the octave with this nominal frequency. */
+gc_octave_band gc_octave_at(double nominal);
+
+/* Returns octave k of the speech transmission index, 0: 125 Hz to 6: 8 kHz. Its filter is steeper, because speech has
+ * much less energy in the upper octaves than in those below them. */
+gc_octave_band gc_octave_of_speech(int k);
+
+/* Returns the frequency response of the filter at a frequency > 0: a Butterworth bandpass, which lies
+ * within the limits of class 1 and has unity gain in the band. Conjugated, it is the filter reversed in time. */
+double complex gc_octave_response(const gc_octave_band *band, double hz);
+
+/* The autocorrelation of the filter's impulse response for lags >= 0, with half its value at lag 0. */
+typedef struct gc_octave_correlation {
+    double complex pole[14], residue[14];
+    int poles; /* twice the order */
+} gc_octave_correlation;
+
+gc_octave_correlation gc_octave_correlate(const gc_octave_band *band);
+
+/* Returns the Fourier transform of the one-sided autocorrelation. Its real part is half of |response|^2. */
+double complex gc_octave_one_sided(const gc_octave_correlation *correlation, double hz);
+
+/* ---- The decay of a response: noise floor, backward integration, straight lines ---------------------------------- */
+
+typedef struct gc_noise_floor {
+    int64_t cross; /* frame at which the decay meets the noise; the number of frames if it never does */
+    double noise;  /* mean energy of a frame of noise; 0: none found */
+    double most;   /* noise that the last frames of a decay without a floor may contain; else 0 */
+    double slope;  /* of the decay in dB per frame, negative; 0: no decay found */
+} gc_noise_floor;
+
+/* Estimates slope and noise floor of the energies from the direct sound on. @return false: memory exhausted */
+bool gc_decay_floor(const double *energy, int64_t frames, double rate, gc_noise_floor *found);
+
+/* Returns the energy that an undisturbed decay would have after the crossing; 0 without noise. */
+double gc_decay_rest(const gc_noise_floor *floor);
+
+/* Schroeder's curve in dB. */
+typedef struct gc_decay_curve {
+    const double *level;
+    int64_t count;
+    double seconds; /* between two values */
+    double start;   /* the level of 0 dB: all of the energy */
+    double lowest;  /* below this level the curve is too close to the noise; -infinity without noise */
+} gc_decay_curve;
+
+/* A straight line through a part of the curve. */
+typedef struct gc_decay_line {
+    double time;         /* seconds for 60 dB; NaN where the curve does not reach the lower level */
+    double nonlinearity; /* 1000 (1 - r^2), of the correlation coefficient r: ISO 3382-2:2008, annex B */
+    double end; /* dB: level of the line where the curve ends or falls 10 dB below it; -infinity: in the noise */
+} gc_decay_line;
+
+/* Fits a line by least squares between two levels in dB relative to d->start (ISO 3382-1:2009, 5.3.3). */
+gc_decay_line gc_decay_fit(const gc_decay_curve *d, double top, double bottom);
+
+/* ---- Parameters -------------------------------------------------------------------------------------------------- */
 
 /* What decides a parameter other than the room. */
 typedef enum gc_doubt {

@@ -1,5 +1,5 @@
 /* Cuts each harmonic's response out, transforms it, and compares it with the fundamental's. */
-#include "distortion.h"
+#include "sine_sweep.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"

@@ -1,5 +1,5 @@
 # Makes page.css and page.js into texts of a C file: cmake -DOUT=FILE -P embed.cmake
-set(text "/* Made by embed.cmake of page.css and page.js. */\n#include \"page_text.h\"\n\n")
+set(text "/* Made by embed.cmake of page.css and page.js. */\n#include \"page.h\"\n\n")
 foreach(pair style:page.css script:page.js)
     string(REPLACE ":" ";" pair ${pair})
     list(GET pair 0 name)

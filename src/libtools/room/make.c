@@ -1,5 +1,5 @@
 /* Parameters of a synthesis: checked, turned into a model's description, rendered and written to a file. */
-#include "make.h"
+#include "synth.h"
 
 #include "acoustics.h"
 #include "libgpuconv/audio/file.h"
@@ -7,7 +7,6 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/ir/object.h"
-#include "responses.h"
 
 #include <math.h>
 #include <stdlib.h>

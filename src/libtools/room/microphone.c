@@ -1,6 +1,6 @@
 /* Calibration of microphones. The correction has minimum phase, as a microphone has, so that the response stays
  * causal. */
-#include "microphone.h"
+#include "sine_sweep.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"

@@ -1,24 +1,342 @@
-/* Writes the page: style and script are files of this folder that the build makes into texts. */
+/*
+ * Writes pages: reports and texts as HTML, short sounds for the player as WAV in base64, drawings, style and script.
+ */
 #include "page.h"
 
-#include "band_charts.h"
 #include "charts.h"
-#include "clip.h"
 #include "describe.h"
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/output_file.h"
+#include "libgpuconv/core/visible.h"
+#include "libgpuconv/dsp/finite.h"
+#include "libgpuconv/dsp/loudness.h"
 #include "libgpuconv/file/draw.h"
 #include "libgpuconv/ir/object.h"
-#include "page_text.h"
-#include "report_html.h"
+#include "libgpuconv/report/report_tree.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- Sounds ------------------------------------------------------------------------------------------------------ */
+
+enum { GC_CLIP_SECONDS = 60, GC_CLIP_CHANNELS = 2 }; /* a longer sound is cut */
+
+typedef struct gc_clip {
+    float *samples; /* interleaved */
+    int channels;   /* 1 or 2; further channels of a file are left out */
+    int64_t frames;
+    double rate;
+    double loudness; /* LUFS; -infinity: silence, or too short to be measured */
+    double peak;
+    bool cut; /* the file is longer */
+} gc_clip;
+
+enum { BLOCK = 4096 };
+
+/* Allocates the samples. */
+static gpuconv_status make(gc_clip *clip, int channels, int64_t frames, double rate, gpuconv_error *error) {
+    *clip = (gc_clip){.channels = channels, .frames = frames, .rate = rate, .loudness = -HUGE_VAL};
+    clip->samples = gc_calloc(frames * channels, sizeof *clip->samples);
+    return clip->samples ? GPUCONV_OK : gc_fail_memory(error, "a sound of the page");
+}
+
+/* Measures level and loudness. */
+static void measure(gc_clip *clip) {
+    clip->peak = (double)gc_magnitude(clip->samples, clip->frames * clip->channels);
+    const float *channel[GC_CLIP_CHANNELS];
+    for (int c = 0; c < clip->channels; c++)
+        channel[c] = clip->samples + c;
+    if (!gc_loudness(channel, clip->channels, clip->channels, clip->frames, clip->rate, &clip->loudness))
+        clip->loudness = -HUGE_VAL;
+}
+
+static void clip_free(gc_clip *clip) {
+    free(clip->samples);
+    *clip = (gc_clip){0};
+}
+
+/* Reads the beginning of a sound file. @return any status of gc_reader_open; MEMORY */
+static gpuconv_status clip_read(const char *path, gc_clip *clip, gpuconv_error *error) {
+    gc_reader *reader;
+    *clip = (gc_clip){0};
+    const gc_input_options wish = {.kind = GC_INPUT_REGULAR};
+    gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
+    if (status)
+        return status;
+    const gc_audio_info *info = gc_reader_info(reader);
+    int64_t most = (int64_t)GC_CLIP_SECONDS * info->rate, frames = info->frames < 0 ? most : info->frames, done = 0;
+    float *block = gc_calloc((int64_t)BLOCK * info->channels, sizeof *block);
+    status = make(clip, info->channels > 1 ? GC_CLIP_CHANNELS : 1, gc_min(frames, most), info->rate, error);
+    if (!status && !block)
+        status = gc_fail_memory(error, path);
+    clip->cut = frames > most;
+    for (int64_t got = 1; !status && got > 0 && done < clip->frames; done += got) {
+        status = gc_reader_read_floats(reader, block, gc_min(BLOCK, clip->frames - done), &got, error);
+        for (int64_t i = 0; !status && i < got; i++)
+            for (int c = 0; c < clip->channels; c++)
+                clip->samples[(done + i) * clip->channels + c] = block[i * info->channels + c];
+    }
+    free(block);
+    gc_reader_free(reader);
+    if (status) {
+        clip_free(clip);
+        return status;
+    }
+    clip->frames = done;
+    measure(clip);
+    return GPUCONV_OK;
+}
+
+/* Copies the first two channels of a response. @return MEMORY */
+static gpuconv_status clip_of_response(const gpuconv_ir *ir, gc_clip *clip, gpuconv_error *error) {
+    int64_t frames = gc_min(ir->frames, (int64_t)(GC_CLIP_SECONDS * ir->rate));
+    gpuconv_status status = make(clip, ir->planes > 1 ? 2 : 1, frames, ir->rate, error);
+    if (status)
+        return status;
+    for (int c = 0; c < clip->channels; c++)
+        for (int64_t i = 0; i < frames; i++)
+            clip->samples[i * clip->channels + c] = gc_ir_plane(ir, c)[i];
+    clip->cut = frames < ir->frames;
+    measure(clip);
+    return GPUCONV_OK;
+}
+
+/* Copies a block of planes into the clip, as far as it has room. */
+static void append(gc_clip *clip, int64_t *at, float *const *planes, int outputs, int64_t frames) {
+    for (int64_t i = 0; i < frames && *at < clip->frames; i++, ++*at)
+        for (int c = 0; c < clip->channels; c++)
+            clip->samples[*at * clip->channels + c] = planes[c < outputs ? c : 0][i];
+}
+
+/* Runs the engine over the clip. @param memory room for BLOCK frames of every input and output */
+static gpuconv_status run_engine(gpuconv_engine *engine, const gc_clip *dry, int outputs, float *memory, gc_clip *wet) {
+    const float *in[2];
+    float *out[GC_MAX_CHANNELS];
+    int64_t at = 0, produced = 1;
+    gpuconv_status status = GPUCONV_OK;
+    for (int c = 0; c < dry->channels; c++)
+        in[c] = memory + (int64_t)c * BLOCK;
+    for (int c = 0; c < outputs; c++)
+        out[c] = memory + (int64_t)(dry->channels + c) * BLOCK;
+    for (int64_t done = 0; done < dry->frames && !status; done += BLOCK) {
+        int64_t frames = gc_min(BLOCK, dry->frames - done);
+        for (int c = 0; c < dry->channels; c++)
+            for (int64_t i = 0; i < frames; i++)
+                memory[(int64_t)c * BLOCK + i] = dry->samples[(done + i) * dry->channels + c];
+        status = gpuconv_engine_process(engine, in, frames, out, &produced);
+        if (!status)
+            append(wet, &at, out, outputs, produced);
+    }
+    produced = 1;
+    while (!status && produced > 0) {
+        status = gpuconv_engine_drain(engine, out, BLOCK, &produced);
+        if (!status)
+            append(wet, &at, out, outputs, produced);
+    }
+    return status;
+}
+
+/* Convolves a clip with a response, which is resampled and routed as by gpuconv IN IR OUT.
+ * @return any status of gpuconv_ir_route_as, gpuconv_plan_new or gpuconv_engine_new */
+static gpuconv_status clip_convolve(const gc_clip *dry, const gpuconv_ir *ir, gc_clip *wet, gpuconv_error *error) {
+    gpuconv_config config = gpuconv_config_default();
+    gpuconv_ir *resampled = NULL, *routed = NULL;
+    gpuconv_plan *plan = NULL;
+    gpuconv_engine *engine = NULL;
+    float *memory = NULL;
+    *wet = (gc_clip){0};
+    config.backend = GPUCONV_BACKEND_CPU;
+    config.frames = dry->frames;
+    gpuconv_status status = gpuconv_ir_resample(ir, dry->rate, &resampled, error);
+    if (!status)
+        status = gpuconv_ir_route_as(resampled, dry->channels, GPUCONV_LAYOUT_STEREO, &routed, error);
+    if (!status)
+        status = gpuconv_plan_new(routed, &config, &plan, error);
+    if (!status)
+        status = gpuconv_engine_new(plan, &engine, error);
+    if (!status) {
+        int outputs = gpuconv_ir_outputs(routed);
+        status = make(wet, outputs > 1 ? 2 : 1, dry->frames + gpuconv_ir_frames(routed) - 1, dry->rate, error);
+        memory = gc_calloc((int64_t)BLOCK * (dry->channels + outputs), sizeof *memory);
+        if (!status && !memory)
+            status = gc_fail_memory(error, "a sound of the page");
+        if (!status && (status = run_engine(engine, dry, outputs, memory, wet)) != GPUCONV_OK)
+            status = gc_fail(error, status, "a sound of the page: %s", gpuconv_status_text(status));
+    }
+    free(memory);
+    gpuconv_engine_free(engine);
+    gpuconv_plan_free(plan);
+    gpuconv_ir_free(routed);
+    gpuconv_ir_free(resampled);
+    if (status)
+        clip_free(wet);
+    else
+        measure(wet);
+    return status;
+}
+
+/* ---- WAV in base64 ----------------------------------------------------------------------------------------------- */
+
+typedef struct encoder {
+    FILE *to;
+    unsigned bits; /* bytes that are not yet written */
+    int bytes;     /* their number, 0 to 2 */
+} encoder;
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static void put_byte(encoder *e, unsigned byte) {
+    e->bits = e->bits << 8 | (byte & 0xff);
+    if (++e->bytes < 3)
+        return;
+    for (int shift = 18; shift >= 0; shift -= 6)
+        fputc(alphabet[e->bits >> shift & 63], e->to);
+    e->bits = 0;
+    e->bytes = 0;
+}
+
+/* Writes a number of `bytes` bytes, the lowest first. */
+static void put_number(encoder *e, uint32_t value, int bytes) {
+    for (int k = 0; k < bytes; k++)
+        put_byte(e, value >> 8 * k);
+}
+
+static void put_name(encoder *e, const char *name) {
+    for (; *name; name++)
+        put_byte(e, (unsigned char)*name);
+}
+
+/* Writes the rest, filled up with "=". */
+static void finish(encoder *e) {
+    int rest = e->bytes;
+    if (!rest)
+        return;
+    unsigned bits = e->bits << 8 * (3 - rest);
+    for (int k = 0; k < 4; k++)
+        fputc(k <= rest ? alphabet[bits >> (18 - 6 * k) & 63] : '=', e->to);
+}
+
+/* Writes a clip as a WAV of 16 bits in base64, multiplied by `gain`. */
+static void clip_write(const gc_clip *clip, double gain, FILE *to) {
+    encoder e = {.to = to};
+    uint32_t channels = (uint32_t)clip->channels, rate = (uint32_t)lrint(clip->rate);
+    int64_t samples = clip->frames * clip->channels; /* GC_CLIP_SECONDS keeps it far below 2^31 */
+    put_name(&e, "RIFF");
+    put_number(&e, (uint32_t)(36 + 2 * samples), 4);
+    put_name(&e, "WAVEfmt ");
+    put_number(&e, 16, 4);
+    put_number(&e, 1, 2);
+    put_number(&e, channels, 2);
+    put_number(&e, rate, 4);
+    put_number(&e, rate * channels * 2, 4);
+    put_number(&e, channels * 2, 2);
+    put_number(&e, 16, 2);
+    put_name(&e, "data");
+    put_number(&e, (uint32_t)(2 * samples), 4);
+    for (int64_t i = 0; i < samples; i++) {
+        double x = fmin(fmax(gain * (double)clip->samples[i], -1), 1);
+        put_number(&e, (uint32_t)(int32_t)lrint(32767 * x), 2);
+    }
+    finish(&e);
+}
+
+/* ---- Reports as HTML --------------------------------------------------------------------------------------------- */
+
+void gc_html_text(const char *text, FILE *to) {
+    char shown[512];
+    for (const char *c = gc_visible(shown, sizeof shown, text); *c; c++) {
+        const char *entity = gc_entity(*c);
+        if (entity)
+            fputs(entity, to);
+        else
+            fputc(*c, to);
+    }
+}
+
+/* Writes a value; a measurement with its unit. */
+static void put_value(const json_t *value, FILE *to) {
+    char text[64];
+    const json_t *number = json_is_object(value) ? json_object_get(value, "value") : value;
+    if (json_is_string(value))
+        gc_html_text(json_string_value(value), to);
+    else if (json_is_integer(value))
+        fprintf(to, "%lld", (long long)json_integer_value(value));
+    else
+        fputs(json_is_number(number) ? gc_report_number(json_number_value(number), text, sizeof text) : "-", to);
+    if (json_is_object(value) && json_is_number(number)) {
+        fputc(' ', to);
+        gc_html_text(json_string_value(json_object_get(value, "unit")), to);
+    }
+}
+
+static void put_section(json_t *section, FILE *to) {
+    const char *name;
+    json_t *value;
+    fputs("<table>\n", to);
+    json_object_foreach(section, name, value) {
+        fputs("<tr><th>", to);
+        gc_html_text(name, to);
+        fputs("</th><td>", to);
+        put_value(value, to);
+        fputs("</td></tr>\n", to);
+    }
+    fputs("</table>\n", to);
+}
+
+/* Writes a row, or with `names` the names of its cells. */
+static void put_row(const json_t *details, json_t *row, bool names, FILE *to) {
+    const char *name;
+    json_t *value;
+    fputs("<tr><th>", to);
+    if (!names)
+        gc_html_text(json_string_value(json_object_get(row, "label")), to);
+    fputs("</th>", to);
+    json_object_foreach(row, name, value) {
+        if (strcmp(name, "label") == 0 || json_object_get(details, name))
+            continue;
+        fputs(names ? "<th>" : json_is_string(value) ? "<td class=\"text\">" : "<td>", to);
+        if (names)
+            gc_html_text(name, to);
+        else
+            put_value(value, to);
+        fputs(names ? "</th>" : "</td>", to);
+    }
+    fputs("</tr>\n", to);
+}
+
+gpuconv_status gc_report_write_html(const gpuconv_report *r, FILE *to) {
+    const char *title;
+    json_t *part, *row;
+    size_t i;
+    if (r->incomplete)
+        return GPUCONV_ERROR_MEMORY;
+    json_object_foreach(r->root, title, part) {
+        if (strcmp(title, "environment") == 0 ||
+            (json_is_array(part) && !json_object_get(json_array_get(part, 0), "label")))
+            continue;
+        fputs("<h2>", to);
+        gc_html_text(title, to);
+        fputs("</h2>\n", to);
+        if (!json_is_array(part)) {
+            put_section(part, to);
+            continue;
+        }
+        fputs("<div class=\"wide\"><table>\n", to);
+        const json_t *details = json_object_get(r->details, title);
+        put_row(details, json_array_get(part, 0), true, to);
+        json_array_foreach(part, i, row) put_row(details, row, false, to);
+        fputs("</table></div>\n", to);
+    }
+    return ferror(to) ? GPUCONV_ERROR_FILE : GPUCONV_OK;
+}
+
+/* ---- The page ---------------------------------------------------------------------------------------------------- */
 
 enum { TRACKS = 9 }; /* sounds of the player: keys 1 to 9 */
 
@@ -55,8 +373,8 @@ gpuconv_status gc_page_check(const char *path, const char *sound, gpuconv_error 
     free(drawing);
     gc_clip clip = {0};
     if (!status && sound)
-        status = gc_clip_read(sound, &clip, error);
-    gc_clip_free(&clip);
+        status = clip_read(sound, &clip, error);
+    clip_free(&clip);
     return status;
 }
 
@@ -64,7 +382,7 @@ gpuconv_status gc_page_check(const char *path, const char *sound, gpuconv_error 
 
 static void free_tracks(tracks *t) {
     for (int k = 0; k < t->count; k++)
-        gc_clip_free(&t->item[k].clip);
+        clip_free(&t->item[k].clip);
 }
 
 /* Counts a track whose clip was made. */
@@ -78,14 +396,14 @@ static gpuconv_status make_tracks(const gc_page_config *c, tracks *t, gpuconv_er
     gpuconv_status status = GPUCONV_OK;
     double peak = 0;
     if (c->before)
-        keep(t, "before", status = gc_clip_read(c->before, &t->item[0].clip, error));
+        keep(t, "before", status = clip_read(c->before, &t->item[0].clip, error));
     if (!status && c->after)
-        keep(t, "after", status = gc_clip_read(c->after, &t->item[1].clip, error));
+        keep(t, "after", status = clip_read(c->after, &t->item[1].clip, error));
     for (int k = 0; k < c->count && !status && t->count < TRACKS; k++) {
         gc_clip *clip = &t->item[t->count].clip;
         bool through = c->before && !c->after;
-        status = through ? gc_clip_convolve(&t->item[0].clip, c->figures[k].ir, clip, error)
-                         : gc_clip_of_response(c->figures[k].ir, clip, error);
+        status = through ? clip_convolve(&t->item[0].clip, c->figures[k].ir, clip, error)
+                         : clip_of_response(c->figures[k].ir, clip, error);
         keep(t, file_name(c->figures[k].path), status);
     }
     for (int k = 0; k < t->count; k++)
@@ -128,7 +446,7 @@ static void put_tracks(const tracks *t, FILE *to) {
 static void put_sounds(const tracks *t, FILE *to) {
     for (int k = 0; k < t->count; k++) {
         fputs("<script type=\"application/octet-stream\" class=\"sound\">", to);
-        gc_clip_write(&t->item[k].clip, t->gain, to);
+        clip_write(&t->item[k].clip, t->gain, to);
         fputs("</script>\n", to);
     }
 }

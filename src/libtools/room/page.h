@@ -1,9 +1,14 @@
-/* A page about responses: figures, drawings, and a player that switches between sounds in place. The page is one file
- * that loads nothing from elsewhere. */
+/*
+ * A page about responses: figures, drawings, and a player that switches between sounds in place. The page is one file
+ * that loads nothing from elsewhere.
+ */
 #ifndef GPUCONV_ROOM_PAGE_H
 #define GPUCONV_ROOM_PAGE_H
 
 #include "figures.h"
+#include "gpuconv.h"
+
+#include <stdio.h>
 
 typedef struct gc_page_config {
     const char *path; /* of the page */
@@ -16,11 +21,22 @@ typedef struct gc_page_config {
 } gc_page_config;
 
 /* Checks, before a job begins, that the page can be written and drawn: gnuplot is installed, the folder exists and is
- * writable, and `sound` (NULL: none) can be read. @return UNSUPPORTED, FILE, MEMORY; any status of gc_clip_read */
+ * writable, and `sound` (NULL: none) can be read. @return UNSUPPORTED, FILE, MEMORY; any status of gc_reader_open */
 gpuconv_status gc_page_check(const char *path, const char *sound, gpuconv_error *error);
 
-/* Writes the page; an existing file is replaced atomically. @return any status of gc_clip_read, gc_clip_convolve,
+/* Writes the page; an existing file is replaced atomically. @return any status of gc_reader_open, gpuconv_engine_new,
  * gc_charts_new and gc_plot_panels_svg; FILE, MEMORY, CANCELLED */
 gpuconv_status gc_page_write(const gc_page_config *config, gpuconv_error *error);
+
+/* ---- Reports and texts as HTML ----------------------------------------------------------------------------------- */
+
+/* Writes every section and every list with labels as an HTML table, without the environment. Texts become entities, so
+ * that none is markup. @return FILE, MEMORY */
+gpuconv_status gc_report_write_html(const gpuconv_report *report, FILE *to);
+
+/* Writes a text as HTML: markup and quotes as entities, control characters as escapes; at most 500 bytes of it. */
+void gc_html_text(const char *text, FILE *to);
+
+extern const char gc_page_style[], gc_page_script[]; /* page.css and page.js */
 
 #endif

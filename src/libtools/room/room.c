@@ -9,7 +9,7 @@
  *
  * The response is computed per band of a third of an octave. The bands are summed in the frequency domain with weights
  * that add up to one. */
-#include "responses.h"
+#include "synth.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/memory.h"

@@ -3,12 +3,105 @@
 #ifndef GPUCONV_ROOM_SINE_SWEEP_H
 #define GPUCONV_ROOM_SINE_SWEEP_H
 
-#include "distortion.h"
 #include "gpuconv.h"
-#include "microphone.h"
-#include "sweep_timing.h"
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* ---- Microphones ------------------------------------------------------------------------------------------------- */
+
+typedef struct gc_microphone {
+    double *hz, *level; /* points of the response, dB; one allocation */
+    int64_t points;     /* 0: flat */
+    double sensitivity; /* dB SPL of 0 dBFS RMS; NaN: unknown */
+} gc_microphone;
+
+/* What describes the microphones. */
+typedef struct gc_microphone_files {
+    const char *const *calibration; /* calibration files, ended by NULL: one for all, or one for each; NULL: flat */
+    const char *calibrator;         /* recording of a calibrator: one channel for all, or one for each; NULL: none */
+    double level;                   /* of the calibrator, dB SPL */
+    void (*note)(const char *text); /* gets a line about each calibration file; NULL: none */
+} gc_microphone_files;
+
+/* Reads the files of `count` microphones. The caller frees *microphones with gc_microphones_free.
+ * A calibration file is a table of numbers (core/table.h): a frequency in Hz and a level in dB, with rising
+ * frequencies; further fields, such as a phase, are left out.
+ * @return FILE, FORMAT, CANCELLED; any status of gpuconv_ir_load; ARGUMENT (another number of files or channels) */
+gpuconv_status gc_microphones_new(const gc_microphone_files *files, int count, gc_microphone **microphones,
+                                  gpuconv_error *error);
+
+/* Checks that `output` is none of the files. @return ARGUMENT: it is */
+gpuconv_status gc_microphones_keep(const gc_microphone_files *files, const char *output, gpuconv_error *error);
+
+void gc_microphones_free(gc_microphone *microphones, int count);
+
+/* Returns the level of the response at a frequency in dB, interpolated over the logarithm of the frequency. Beyond the
+ * points it is that of the nearest one. */
+double gc_microphone_level(const gc_microphone *microphone, double hz);
+
+/* Divides a spectrum by the response, whose phase is minimal. @return false if memory is exhausted or the work was
+ * cancelled */
+bool gc_microphone_correct(const gc_microphone *microphone, double rate, int64_t points, double *re, double *im);
+
+/* ---- Distortion -------------------------------------------------------------------------------------------------- */
+
+enum { GC_HARMONICS = 5 /* the fundamental is harmonic 1 */, GC_DISTORTION_POINTS = 160 };
+
+/* An exponential sweep, as its samples show it. */
+typedef struct gc_sweep_growth {
+    double seconds;  /* in which the frequency grows e-fold */
+    double from, to; /* Hz */
+} gc_sweep_growth;
+
+/* Measures the growth from the zero crossings. @return false if the sweep is not exponential */
+bool gc_sweep_measure_growth(const gpuconv_ir *sweep, gc_sweep_growth *growth);
+
+/* The distortion of a channel over the frequency of the fundamental: 12 points per octave, with one at 1 kHz. NaN where
+ * a harmonic lies outside the sweep, or the noise is not known. */
+typedef struct gc_distortion {
+    int points;
+    double hz[GC_DISTORTION_POINTS];
+    double level[GC_DISTORTION_POINTS];                      /* of the fundamental, dB */
+    double harmonic[GC_HARMONICS + 1][GC_DISTORTION_POINTS]; /* 2..GC_HARMONICS, per cent of the fundamental */
+    double total[GC_DISTORTION_POINTS];                      /* THD of these harmonics, per cent */
+    double noise[GC_DISTORTION_POINTS];                      /* the same of noise: the least THD that can be seen */
+} gc_distortion;
+
+/* Computes the distortion.
+ * @param response periodic: the recording divided by the sweep, `points` values, times before zero at the end
+ * @param onset    frame of the direct sound
+ * @return false if memory is exhausted or the work was cancelled */
+bool gc_distortion_measure(const double *response, int64_t points, double rate, int64_t onset,
+                           const gc_sweep_growth *growth, gc_distortion *distortion);
+
+/* Returns the THD at the point nearest to a frequency, per cent. */
+double gc_distortion_at(const gc_distortion *distortion, double hz);
+
+/* Adds the distortion of `channels` channels as a list "distortion". */
+void gc_distortion_report(const gc_distortion *distortion, int channels, gpuconv_report *report);
+
+/* Draws THD, harmonics and noise, a panel a channel. @return any status of gc_plot_panels */
+gpuconv_status gc_distortion_draw(const gc_distortion *distortion, int channels, const char *plot,
+                                  gpuconv_error *error);
+
+/* ---- Timing ------------------------------------------------------------------------------------------------------ */
+
+typedef struct gc_sweep_timing {
+    double drift; /* ppm by which the recorder's clock is faster than the player's; 0: none found */
+    int64_t lost; /* frames that are missing in the recording; negative: inserted; 0: none found */
+    double place; /* seconds from the beginning of the sweep to them; in gc_sweep_channel from that of the recording */
+} gc_sweep_timing;
+
+/* Searches the correction, of drift or of lost frames, that makes the direct sound highest. Both are 0 unless it
+ * becomes higher by a tenth (drift) or a fifth (lost frames). Not found: a drift of fewer than about 12 frames over the
+ * sweep, less than 0.5 ms of lost frames. Dispersion, as of a plate or a spring, can be taken for lost frames.
+ * @param response periodic: the recording divided by the sweep, `points` values
+ * @return false if memory is exhausted or the work was cancelled */
+bool gc_sweep_time(const double *response, int64_t points, double rate, const gc_sweep_growth *growth,
+                   gc_sweep_timing *timing);
+
+/* ---- Sweeps ------------------------------------------------------------------------------------------------------ */
 
 typedef struct gc_sweep {
     double rate, seconds; /* of the sweep itself */

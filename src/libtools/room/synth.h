@@ -3,9 +3,13 @@
 #ifndef GPUCONV_ROOM_SYNTH_H
 #define GPUCONV_ROOM_SYNTH_H
 
+#include "gpuconv.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* ---- Building blocks --------------------------------------------------------------------------------------------- */
 
 #define RATE 48000
 #define PI 3.14159265358979323846
@@ -50,5 +54,82 @@ struct biquad gc_biquad_bandpass(double hz, double q); /* 0 dB at the centre */
 struct biquad gc_biquad_peak(double hz, double q, double db);
 /* Filters the samples in place. */
 void gc_biquad_run(struct biquad biquad, double *samples, long frames);
+
+/* ---- Models of impulse responses --------------------------------------------------------------------------------- */
+
+#define ROOM_OCTAVES 9 /* 62.5 Hz to 16 kHz */
+
+struct receiver {
+    double at[3];
+    double aim;  /* direction of the main axis in the floor plan, degrees: 0 along x, 90 along y */
+    double omni; /* directivity: 1 for an omnidirectional microphone, 0.5 for a cardioid */
+};
+
+struct room {
+    double size[3];             /* metres */
+    double decay[ROOM_OCTAVES]; /* RT60 in seconds caused by the walls alone; air absorption shortens it */
+    double share[6];            /* relative absorption of each wall: x low, x high, y low, ... z high */
+    double scattering;          /* part of the energy, 0..1, that each reflection scatters in all directions */
+    double mixing;              /* mixing time in seconds, until which single reflections are computed */
+    double
+        build; /* time constant in seconds with which the diffuse field builds up (aisles, side chapels); 0: at once */
+    double seconds;
+    int sources, receivers;
+    double source[2][3];
+    struct receiver receiver[2];
+};
+
+/* Each gc_*_response writes a new sound to *sound, which the caller frees in any case. It returns false if memory is
+ * exhausted. If the thread's cancel flag is raised meanwhile (core/cancel.h), the sound is incomplete. */
+
+/* Returns the RT60 in seconds that the absorption of air alone causes at a frequency. */
+double gc_room_air_decay(double hz);
+
+/* The channels are: every receiver of the first source, then every receiver of the second. */
+bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound);
+
+struct plate {
+    double size[2];     /* metres */
+    double thickness;   /* millimetres of steel */
+    double decay_low;   /* RT60 in the bass, seconds */
+    double decay_slope; /* increase of 1 / RT60 per hertz */
+    double seconds;
+};
+
+/* Returns a sheet of 2 m by 1 m and half a millimetre with its damper half closed: RT60 2 s. */
+struct plate gc_plate_default(void);
+bool gc_plate_response(const struct plate *plate, gc_sound *sound);
+bool gc_spring_response(double seconds, gc_sound *sound);
+bool gc_cabinet_response(gc_sound *sound);
+bool gc_telephone_response(gc_sound *sound);
+
+/* ---- Responses from a few parameters (gpuconv ir synth) ---------------------------------------------------------- */
+
+typedef enum gc_synth_kind {
+    GC_SYNTH_ROOM = 0,
+    GC_SYNTH_PLATE,
+    GC_SYNTH_SPRING,
+    GC_SYNTH_CABINET,
+    GC_SYNTH_TELEPHONE
+} gc_synth_kind;
+
+typedef struct gc_synth {
+    gc_synth_kind kind;
+    double size[3]; /* metres; a plate has two sides; 0 for the default: 8 x 6 x 3.2, or 2.02 x 0.993 */
+    double rt60;    /* T30 of every channel at 1 kHz, air included, in seconds; 0 for the default: from a room's volume,
+                       2.1 for a plate */
+    double distance; /* room only: metres from source to microphones; 0: 0.35 of the room's length */
+    int channels;    /* room only: 1, 2, or 4 for true stereo */
+    double rate;     /* frames a second */
+    uint64_t seed;   /* room only: of the random sequence */
+} gc_synth;
+
+/* Returns the parameters of a stereo room at 48000 Hz. */
+gc_synth gc_synth_default(void);
+
+/* Writes the response at unity gain for pink noise, as 24-bit samples where the file type allows it.
+ * @return ARGUMENT if a value is outside its range (0 selects a default; NaN and negative values are errors) or the
+ * size cannot have the RT60, FILE, FORMAT, MEMORY, CANCELLED */
+gpuconv_status gc_synth_write(const gc_synth *synth, const char *path, gpuconv_error *error);
 
 #endif
