@@ -1,5 +1,5 @@
 /* Tests the figures of benchmarks that need no time: the operations that a roofline diagram counts. */
-#include "gpuconv/bench/timing.h"
+#include "gpuconv/bench/bench.h"
 
 #include "harness.h"
 

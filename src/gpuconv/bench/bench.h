@@ -1,10 +1,15 @@
-/* Benchmarks of convolution on this machine. Every output is verified, and times are compared with the machine's peak
- * rates. */
+/*
+ * Benchmarks of convolution on this machine. Every output is verified, and times are compared with the machine's peak
+ * rates.
+ */
 #ifndef GPUCONV_BENCH_BENCH_H
 #define GPUCONV_BENCH_BENCH_H
 
 #include "libgpuconv/conv/backend.h"
+#include "libgpuconv/dsp/point_sums.h"
 #include "libgpuconv/measure/measure.h"
+
+/* ---- Cases, batches, lengths (bench.c), streams (stream.c) ------------------------------------------------------- */
 
 typedef struct gc_bench_case {
     const char *name;
@@ -12,14 +17,6 @@ typedef struct gc_bench_case {
     int channels; /* each with its own response, unless it is a matrix */
     int outputs;  /* of a dense matrix: a response from every channel to every output; 0: no matrix */
 } gc_bench_case;
-
-/* Returns the number of outputs, and of responses. */
-static inline int gc_bench_outputs(const gc_bench_case *what) {
-    return what->outputs ? what->outputs : what->channels;
-}
-static inline int gc_bench_responses(const gc_bench_case *what) {
-    return what->channels * (what->outputs ? what->outputs : 1);
-}
 
 enum { GC_BENCH_POINTS = 64 };
 
@@ -75,5 +72,70 @@ typedef enum gc_bench_axis { GC_BENCH_TAPS = 0, GC_BENCH_FRAMES } gc_bench_axis;
  * @param plot drawing that gnuplot writes, SVG or PNG by its extension; NULL: none */
 gpuconv_status gc_bench_sweep(const gc_bench *bench, const gc_bench_case *what, gc_bench_axis axis, int64_t most,
                               const char *plot, gpuconv_error *error);
+
+/* ---- Material: signals and responses from a fixed seed ----------------------------------------------------------- */
+
+typedef struct gc_material {
+    gc_bench_case what;
+    float **in, **out; /* by channel */
+    float **taps;      /* by channel; of a matrix: response of input i and output o at i * outputs + o */
+    gpuconv_ir *ir;
+    gc_point_sums *sums; /* of the correct output, by channel */
+} gc_material;
+
+/* Creates the input, the response and space for the output. @return MEMORY, CANCELLED */
+gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *material, gpuconv_error *error);
+void gc_material_free(gc_material *material);
+
+/* ---- Times of single plans --------------------------------------------------------------------------------------- */
+
+enum { GC_BENCH_RUNS_MOST = GC_TIMING_RUNS_MAX };
+
+/* Passes a text to the benchmark's note callback. */
+void gc_bench_note(const gc_bench *bench, const char *text);
+
+/* Lists the backends to be measured: all available ones, or the configured one. @return their number */
+int gc_bench_backends(const gc_bench *bench, const gc_backend *list[GC_BACKENDS]);
+
+/* Fails with DEVICE because the list is empty. */
+gpuconv_status gc_bench_fail_no_backend(gpuconv_error *error);
+
+/* Adds a point to the benchmark's roofline, if there is one and it is not full. */
+void gc_roofline_add(const gc_bench *bench, const gpuconv_plan *plan, const gc_bench_case *what, double seconds);
+
+/* ---- Rows of arrays, as Python and C programs run them, beside PyTorch (rows.c) ---------------------------------- */
+
+/* Times rows of 128 to 16 384 frames with a response for each of 768 channels, with their own, and with filters that
+ * change with time, on each backend; on the CPU a part of the rows. Reports rows of "rows": the time, its ratio to that
+ * of reading and writing every sample once at the rate of a copy, and where python3 has PyTorch the time of its FFT on
+ * the same processor. gc_bench_peak_rates comes before. most: longer rows are left out.
+ * @return STATE if an output is wrong: above -115 dB, for 16 bits -48 dB; DEVICE, MEMORY, CANCELLED */
+gpuconv_status gc_bench_rows(const gc_bench *bench, int64_t most, gpuconv_error *error);
+
+/* ---- Real time: blocks paced by a clock, without a sound device (realtime.c) ------------------------------------- */
+
+typedef struct gc_bench_realtime_case {
+    gpuconv_backend backend; /* CUDA: a bank on a GPU; otherwise the CPU */
+    int device;
+    int channels; /* each with its own response, unless it is a matrix */
+    int outputs;  /* of a dense matrix on the CPU: a response from every channel to every output; 0: no matrix */
+    const char
+        *moving; /* a SOFA file: the channels move before it, rendered by `threads` or a GPU; NULL: they do not */
+    int64_t taps;
+    int block; /* frames */
+    double rate, seconds;
+    int threads;      /* of the CPU for the tail */
+    bool search;      /* doubles the channels while 99.9 % of the blocks are in time and no tail block is late */
+    const char *plot; /* drawing of the block times; NULL: none */
+} gc_bench_realtime_case;
+
+/* Reports rows of "real time": block times, deadline, late blocks and processor time. The histogram of the last run
+ * goes to the list "block times" and to what->plot. @return MEMORY, CANCELLED, STATE if the output is wrong */
+gpuconv_status gc_bench_realtime(const gc_bench *bench, const gc_bench_realtime_case *what, gpuconv_error *error);
+
+/* Runs the same channels on CPU and GPU, doubled until the CPU is late: rows of "real time" and "crossover", and the
+ * numbers of channels from which the GPU needs less processor time, and from which only the GPU is in time. @return as
+ * gc_bench_realtime; DEVICE, UNSUPPORTED */
+gpuconv_status gc_bench_crossover(const gc_bench *bench, const gc_bench_realtime_case *what, gpuconv_error *error);
 
 #endif

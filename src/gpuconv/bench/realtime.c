@@ -1,13 +1,12 @@
 /* Times real-time convolution: blocks are due at the pace of the clock, the time of each is recorded, and the last
  * output block is verified. */
-#include "realtime.h"
-
-#include "realtime_motion.h"
+#include "bench.h"
 
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
@@ -23,6 +22,152 @@
 #include <string.h>
 #include <time.h>
 
+/* ---- Sources that move in circles before a set ------------------------------------------------------------------- */
+
+typedef struct moving_sources {
+    const gc_bench_realtime_case *what;
+    int sources;
+    gpuconv_sofa *set;
+    gpuconv_path *path;
+    gpuconv_motion *motion;
+    int64_t late, missed; /* frames, blocks */
+} moving_sources;
+
+/* Makes circles at 20 to 110 degrees/s, half of them to the right. Returns ARGUMENT, MEMORY. */
+static gpuconv_status make_path(moving_sources *m, gpuconv_error *error) {
+    const double seconds[2] = {0, 1000};
+    double *rows = gc_calloc((int64_t)2 * 3 * m->sources, sizeof *rows);
+    if (!rows)
+        return gc_fail_memory(error, "the benchmark");
+    for (int i = 0; i < 2 * m->sources; i++) {
+        const int source = i % m->sources;
+        const double speed = (source % 2 ? -1 : 1) * (20 + source % 91);
+        rows[3 * i] = fmod(137.5 * source, 360) + (i < m->sources ? 0 : speed * seconds[1]);
+        rows[3 * i + 1] = source % 121 - 40;
+        rows[3 * i + 2] = 1.5;
+    }
+    gpuconv_status status = gpuconv_path_new(seconds, rows, 2, m->sources, &m->path, error);
+    free(rows);
+    return status;
+}
+
+static gpuconv_status make_motion(const moving_sources *m, gpuconv_backend backend, gpuconv_motion **motion,
+                                  gpuconv_error *error) {
+    gpuconv_motion_config config = gpuconv_motion_config_default();
+    config.threads = m->what->threads;
+    config.backend = backend;
+    config.device = m->what->device;
+    return gpuconv_motion_new(m->set, m->path, &config, motion, error);
+}
+
+/* Opens the set of a case, and makes its sources; each has its own elevation and speed. @return the errors of
+ * gpuconv_sofa_open and gpuconv_motion_new; MEMORY */
+static gpuconv_status sources_new(const gc_bench_realtime_case *what, int sources, moving_sources **motion,
+                                  gpuconv_error *error) {
+    moving_sources *m = gc_calloc(1, sizeof *m);
+    if (!m)
+        return gc_fail_memory(error, "the benchmark");
+    m->what = what;
+    m->sources = sources;
+    gpuconv_status status = gpuconv_sofa_open(what->moving, what->rate, &m->set, error);
+    if (!status)
+        status = make_path(m, error);
+    if (!status)
+        status = make_motion(m, what->backend, &m->motion, error);
+    if (!status)
+        status = gpuconv_motion_start(m->motion, what->block, error);
+    *motion = m;
+    return status;
+}
+
+static void sources_free(moving_sources *m) {
+    if (!m)
+        return;
+    gpuconv_motion_free(m->motion);
+    gpuconv_path_free(m->path);
+    gpuconv_sofa_free(m->set);
+    free(m);
+}
+
+static int sources_receivers(const moving_sources *m) {
+    return gpuconv_sofa_receivers(m->set);
+}
+
+/* Processes a block, and counts it as missed if it is not complete. */
+static void sources_process(moving_sources *m, const float *const *in, float *const *out) {
+    gpuconv_motion_process(m->motion, in, out, m->what->block);
+    const int64_t late = gpuconv_motion_late(m->motion);
+    m->missed += late > m->late;
+    m->late = late;
+}
+
+static const char *sources_plan(const moving_sources *m) {
+    return gpuconv_motion_plan(m->motion);
+}
+
+/* Returns the number of missed blocks. */
+static int64_t sources_missed(const moving_sources *m) {
+    return m->missed;
+}
+
+/* Fetches what is ready; adds those frames that the last block has to the error and the power. */
+static int64_t compare_ready(gpuconv_motion *reference, int receivers, int64_t at, int64_t first, int block,
+                             const float *out, double sums[2]) {
+    enum { PART = 1024 };
+    static float part[GC_MAX_CHANNELS][PART];
+    float *rows[GC_MAX_CHANNELS];
+    for (int r = 0; r < receivers; r++)
+        rows[r] = part[r];
+    for (int64_t got = 1; got > 0; at += got) {
+        (void)gpuconv_motion_fetch(reference, rows, PART, &got);
+        for (int64_t i = gc_max(0, first - at); i < got && at + i < first + block; i++)
+            for (int r = 0; r < receivers; r++) {
+                const double want = (double)part[r][i], off = (double)out[r * (int64_t)block + at + i - first] - want;
+                sums[0] += off * off;
+                sums[1] += want * want;
+            }
+    }
+    return at;
+}
+
+/* Returns a block that begins with a hop, a quarter of a second before the last one, or the first. */
+static int64_t find_start(const moving_sources *m, int64_t blocks) {
+    const double compared = 0.25;
+    const int64_t hop = llrint(gpuconv_motion_config_default().interval * m->what->rate), block = m->what->block;
+    int64_t first = gc_max(0, blocks - (int64_t)(compared * m->what->rate) / block);
+    while (first * block % hop)
+        first--;
+    return first;
+}
+
+/* Renders the end of `blocks` blocks again, on the CPU without a clock. `block_of` fills the rows of block k. *decibels
+ * gets the distance of `out`, planes of the last block, from the result. @return MEMORY, CANCELLED */
+static gpuconv_status sources_compare(moving_sources *m, int64_t blocks,
+                                      void (*block_of)(void *context, int64_t k, const float **rows), void *context,
+                                      const float *out, double *decibels, gpuconv_error *error) {
+    const int block = m->what->block;
+    const int64_t start = find_start(m, blocks);
+    const int64_t first = (blocks - 1 - start) * block - gpuconv_motion_latency(m->motion);
+    gpuconv_motion *reference;
+    const float *rows[GC_MAX_SOURCES];
+    double sums[2] = {0, 0};
+    int64_t at = 0;
+    gpuconv_status status = make_motion(m, GPUCONV_BACKEND_CPU, &reference, error);
+    if (!status)
+        gpuconv_motion_seek(reference, start * block);
+    for (int64_t k = start; k <= blocks && !status; k++) {
+        block_of(context, k, rows);
+        status = gpuconv_motion_feed(reference, rows, k < blocks ? block : 0, error);
+        if (!status)
+            at = compare_ready(reference, sources_receivers(m), at, first, block, out, sums);
+    }
+    gpuconv_motion_free(reference);
+    *decibels = fmax(-200, 10 * log10(sums[0] / sums[1]));
+    return status;
+}
+
+/* ---- Blocks paced by a clock ------------------------------------------------------------------------------------- */
+
 /* PERIODS: number of different input blocks, repeated in a cycle; a prime, so that no hop is a multiple of it. */
 enum { POOL = 1 << 22, PERIODS = 61, BINS = 48, CHECKED = 24, CPU_CHANNELS = 1024, GPU_CHANNELS = 1 << 20 };
 
@@ -33,10 +178,10 @@ typedef struct session {
     gpuconv_realtime *realtime;
     const gc_bank_backend *backend; /* NULL: on the CPU, by `realtime` */
     gc_bank *bank;
-    gc_bench_motion *motion; /* sources that move; NULL: none */
-    float *pool, *envelope;  /* noise for responses and inputs; decay of the responses */
-    float *in, *cpu_out;     /* PERIODS x channels x block; channels x block, output of the CPU */
-    const float *out;        /* channels x block: output of the last block */
+    moving_sources *motion; /* sources that move; NULL: none */
+    float *pool, *envelope; /* noise for responses and inputs; decay of the responses */
+    float *in, *cpu_out;    /* PERIODS x channels x block; channels x block, output of the CPU */
+    const float *out;       /* channels x block: output of the last block */
     const float **in_row;
     float **out_row;
     double *block_seconds; /* processing time by block */
@@ -48,7 +193,7 @@ typedef struct session {
 
 static int output_count(const session *s) {
     if (s->motion)
-        return gc_bench_motion_receivers(s->motion);
+        return sources_receivers(s->motion);
     return s->what->outputs ? s->what->outputs : s->channels;
 }
 
@@ -68,7 +213,7 @@ static const char *plan_of(const session *s) {
     if (s->backend)
         return s->backend->plan(s->bank);
     if (s->motion)
-        return gc_bench_motion_plan(s->motion);
+        return sources_plan(s->motion);
     return gpuconv_realtime_plan(s->realtime);
 }
 
@@ -95,7 +240,7 @@ static void session_free(session *s) {
         s->backend->free(s->bank);
     }
     gpuconv_realtime_free(s->realtime);
-    gc_bench_motion_free(s->motion);
+    sources_free(s->motion);
     free(s->pool);
     free(s->envelope);
     free(s->in);
@@ -144,7 +289,7 @@ static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
 /* Creates the moving sources and their buffers. */
 static gpuconv_status session_new_motion(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
-    gpuconv_status status = gc_bench_motion_new(w, s->channels, &s->motion, error);
+    gpuconv_status status = sources_new(w, s->channels, &s->motion, error);
     const int outputs = status ? 1 : output_count(s);
     s->cpu_out = gc_calloc((int64_t)outputs * w->block, sizeof *s->cpu_out);
     s->in = gc_calloc((int64_t)PERIODS * s->channels * w->block, sizeof *s->in);
@@ -258,7 +403,7 @@ static gpuconv_status process_block(session *s, int64_t k, gpuconv_error *error)
         return s->backend->process(s->bank, s->in + k % PERIODS * s->channels * w->block, &s->out, error);
     find_rows(s, k, s->in_row);
     if (s->motion)
-        gc_bench_motion_process(s->motion, s->in_row, s->out_row);
+        sources_process(s->motion, s->in_row, s->out_row);
     else
         gpuconv_realtime_process(s->realtime, s->in_row, s->out_row, w->block);
     return GPUCONV_OK;
@@ -287,7 +432,7 @@ static gpuconv_status run_blocks(session *s, gpuconv_error *error) {
     s->wall = gc_now() - start;
     s->cpu = gc_os_processor_seconds() - before;
     if (s->motion)
-        return gc_bench_motion_compare(s->motion, s->blocks, find_rows, s, s->out, &s->error, error);
+        return sources_compare(s->motion, s->blocks, find_rows, s, s->out, &s->error, error);
     s->error = output_error(s);
     return GPUCONV_OK;
 }
@@ -295,7 +440,7 @@ static gpuconv_status run_blocks(session *s, gpuconv_error *error) {
 /* Returns the number of blocks whose tail, or whose movement, came too late and was left out. */
 static int64_t blocks_left_out(const session *s) {
     if (s->motion)
-        return gc_bench_motion_missed(s->motion);
+        return sources_missed(s->motion);
     return on_gpu(s) ? 0 : gpuconv_realtime_late_blocks(s->realtime);
 }
 

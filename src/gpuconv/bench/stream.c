@@ -8,7 +8,6 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/report/report.h"
-#include "material.h"
 
 #include <math.h>
 #include <pthread.h>

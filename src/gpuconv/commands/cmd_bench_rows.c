@@ -1,7 +1,7 @@
 /* gpuconv bench rows: measures convolutions of many rows of arrays. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/bench/rows.h"
+#include "gpuconv/bench/bench.h"
 #include "libgpuconv/report/report.h"
 
 typedef struct options {

@@ -1,7 +1,7 @@
 /* gpuconv bench rt: measures real-time convolution without a sound device. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/bench/realtime.h"
+#include "gpuconv/bench/bench.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"

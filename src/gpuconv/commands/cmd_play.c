@@ -8,16 +8,96 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "osc/osc.h"
-#include "play_files.h"
 #include "play_screen.h"
 #include "response_options.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ---- The responses: files, and the files of folders -------------------------------------------------------------- */
+
+enum { RESPONSES_MOST = 256 };
+
+typedef struct play_files {
+    char *path[RESPONSES_MOST];
+    int count;
+} play_files;
+
+static int add_response(play_files *files, char *path) {
+    if (!path)
+        return gc_print_error(GC_EXIT_FAILED, "out of memory");
+    if (files->count == RESPONSES_MOST) {
+        free(path);
+        return gc_print_error(GC_EXIT_USAGE, "more than %d responses; name fewer, or a smaller folder; try --help",
+                              RESPONSES_MOST);
+    }
+    files->path[files->count++] = path;
+    return GC_EXIT_DONE;
+}
+
+static int is_response(const struct dirent *entry) {
+    static const char *const endings[] = {".wav", ".flac", ".aif",  ".aiff", ".ogg",  ".opus",  ".mp3",
+                                          ".caf", ".w64",  ".rf64", ".au",   ".conf", ".matrix"};
+    const char *ending = strrchr(entry->d_name, '.');
+    for (size_t i = 0;
+         ending && ending != entry->d_name && *entry->d_name != '.' && i < sizeof endings / sizeof *endings; i++)
+        if (gc_same_word(ending, endings[i]))
+            return 1;
+    return 0;
+}
+
+static int compare_names(const struct dirent **a, const struct dirent **b) {
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int add_folder(play_files *files, const char *folder) {
+    struct dirent **list;
+    int n = scandir(folder, &list, is_response, compare_names), result = GC_EXIT_DONE;
+    if (n < 0)
+        return gc_print_error(GC_EXIT_FAILED, "%s: %s", folder, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char *path = NULL;
+        if (result == GC_EXIT_DONE)
+            result = add_response(files, asprintf(&path, "%s/%s", folder, list[i]->d_name) < 0 ? NULL : path);
+        free(list[i]);
+    }
+    free(list);
+    if (n == 0)
+        return gc_print_error(GC_EXIT_FAILED,
+                              "%s: the folder has no response; responses end in .wav, .flac or the like", folder);
+    return result;
+}
+
+/* Copies the paths; a folder is replaced by its files of audio and .conf and .matrix files in the order of their names,
+ * without hidden ones. Prints an error. @return an exit status; the files must be freed in any case */
+static int collect_responses(play_files *files, const char *const *paths, int count) {
+    int result = GC_EXIT_DONE;
+    files->count = 0;
+    for (int i = 0; i < count && result == GC_EXIT_DONE; i++) {
+        struct stat s;
+        if (stat(paths[i], &s) == 0 && S_ISDIR(s.st_mode))
+            result = add_folder(files, paths[i]);
+        else
+            result = add_response(files, strdup(paths[i]));
+    }
+    return result;
+}
+
+static void free_responses(play_files *files) {
+    for (int i = 0; i < files->count; i++)
+        free(files->path[i]);
+    files->count = 0;
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------- */
 
 static const char words_backend[] = "cpu|cuda";
 
@@ -225,11 +305,11 @@ static int run(options *o, bool live, const char **paths, int count) {
     if (count < (live ? 1 : 2))
         return gc_print_error(GC_EXIT_USAGE, live ? "a response is needed, IR; try --help"
                                                   : "a file and a response are needed, IN IR; try --help");
-    gc_play_files files;
-    int result = gc_play_files_collect(&files, paths + !live, count - !live);
+    play_files files;
+    int result = collect_responses(&files, paths + !live, count - !live);
     if (result == GC_EXIT_DONE)
         result = play(o, live ? NULL : paths[0], (const char *const *)files.path, files.count);
-    gc_play_files_free(&files);
+    free_responses(&files);
     return result;
 }
 

@@ -1,4 +1,5 @@
-/* All sweeps of a measurement are one stream: background noise, then the sweeps with their silences, then a margin for
+/* A take plays samples and records the inputs at the same time: the device's callback only copies, and this thread waits until
+ * it has finished. All sweeps of a measurement are one stream: background noise, then the sweeps with their silences, then a margin for
  * the latency. A gap in the stream therefore shows as a shift of the sweeps after it. */
 #include "measurement.h"
 
@@ -6,13 +7,116 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/read_files.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+/* ---- A take ------------------------------------------------------------------------------------------------------ */
+
+typedef struct take_config {
+    gc_sound_choice sound;
+    const char *output_device, *input_device; /* as in gc_sound_config */
+    int output;                               /* channel that plays, from 0; those before it are silent */
+    int inputs;                               /* channels that are recorded */
+    double rate;
+    int block; /* frames per callback; 0: the device chooses */
+    const float *samples;
+    int64_t played, recorded;   /* frames; recorded >= played */
+    int64_t lead;               /* first frames, in which gaps do no harm: devices often report some at the beginning */
+    const volatile int *cancel; /* NULL: none */
+} take_config;
+
+typedef struct take_result {
+    float *samples;    /* inputs x recorded, planar; freed by the caller */
+    int64_t xruns;     /* underflows and overflows that the device reported after the lead */
+    int64_t nonfinite; /* samples that were NaN or infinite; they are 0 */
+} take_result;
+
+typedef struct recorder {
+    const take_config *config;
+    float *samples;
+    _Atomic int64_t at; /* frames that are played and recorded */
+} recorder;
+
+/* The device's callback. */
+static void exchange(void *context, const float *const *in, float *const *out, int64_t frames) {
+    recorder *r = context;
+    const take_config *c = r->config;
+    int64_t at = atomic_load_explicit(&r->at, memory_order_relaxed), n = gc_min(frames, c->recorded - at);
+    for (int o = 0; o <= c->output; o++)
+        memset(out[o], 0, (size_t)frames * sizeof(float));
+    if (at < c->played)
+        memcpy(out[c->output], c->samples + at, (size_t)gc_min(frames, c->played - at) * sizeof(float));
+    for (int i = 0; i < c->inputs && n > 0; i++)
+        memcpy(r->samples + i * c->recorded + at, in[i], (size_t)n * sizeof(float));
+    atomic_store_explicit(&r->at, at + n, memory_order_release);
+}
+
+/* Waits until everything is recorded. @param xruns gets the gaps after the lead */
+static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound_device *sound, recorder *r, int64_t *xruns,
+                                   gpuconv_error *error) {
+    const double period = 0.01;
+    const struct timespec interval = {0, (long)(1e9 * period)};
+    gc_sound_watch watch = {.rate = r->config->rate, .block = r->config->block};
+    int64_t at = 0, before = 0;
+    for (; gc_sound_works(&watch, system->is_active(sound), at, period); nanosleep(&interval, NULL)) {
+        at = atomic_load_explicit(&r->at, memory_order_acquire);
+        *xruns = system->xruns(sound) - before;
+        if (at <= r->config->lead)
+            before += *xruns;
+        if (at >= r->config->recorded)
+            return GPUCONV_OK;
+        if (r->config->cancel && *r->config->cancel)
+            return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
+    }
+    return gc_fail(error, GPUCONV_ERROR_DEVICE, "the sound device has failed, was removed, or delivers no sound");
+}
+
+/* Plays and records; returns when all is recorded. @return UNSUPPORTED (no sound in this build), DEVICE (also if the
+ * device stops delivering), MEMORY, CANCELLED */
+static gpuconv_status record_take(const take_config *c, take_result *take, gpuconv_error *error) {
+    const gc_sound_system *system;
+    gc_sound_device *sound = NULL;
+    recorder r = {.config = c};
+    *take = (take_result){0};
+    gpuconv_status status = gc_sound_load(c->sound, &system, error);
+    if (status)
+        return status;
+    r.samples = gc_calloc(c->recorded * c->inputs, sizeof *r.samples);
+    if (!r.samples)
+        return gc_fail_memory(error, "the recording");
+    const gc_sound_config config = {.output = c->output_device,
+                                    .input = c->input_device,
+                                    .inputs = c->inputs,
+                                    .outputs = c->output + 1,
+                                    .rate = c->rate,
+                                    .block = c->block,
+                                    .callback = exchange,
+                                    .context = &r};
+    status = system->open(&config, &sound, error);
+    if (!status) {
+        status = system->start(sound, error);
+        if (!status)
+            status = wait_for_end(system, sound, &r, &take->xruns, error);
+        system->close(sound, status == GPUCONV_ERROR_DEVICE ? GC_SOUND_ABANDON : GC_SOUND_ABORT);
+    }
+    int64_t first;
+    take->nonfinite = status ? 0 : gc_zero_nonfinite(r.samples, c->recorded * c->inputs, &first);
+    if (status)
+        free(r.samples);
+    else
+        take->samples = r.samples;
+    return status;
+}
+
+/* ---- The measurement --------------------------------------------------------------------------------------------- */
 
 static const double margin = 2;           /* seconds of latency at most */
 static const double before_onset = 0.005; /* seconds before the direct sound without loopback */
@@ -59,7 +163,7 @@ static void close_stream(stream *s) {
 static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise, int repeat, gpuconv_error *error) {
     const gc_measurement_config *c = s->config;
     float *samples, *played = NULL;
-    gc_take take;
+    take_result take;
     gpuconv_status status = gc_sweep_samples(sweep, &samples, &s->period, error);
     if (status)
         return status;
@@ -72,7 +176,7 @@ static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise,
         status = gc_fail_memory(error, "the sweeps");
     for (int r = 0; r < repeat && !status; r++)
         memcpy(played + s->noise + r * s->period, samples, (size_t)s->period * sizeof *played);
-    const gc_take_config config = {.sound = c->sound,
+    const take_config config = {.sound = c->sound,
                                    .output_device = c->output_device,
                                    .input_device = c->input_device,
                                    .output = c->output - 1,
@@ -85,7 +189,7 @@ static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise,
                                    .lead = s->noise,
                                    .cancel = c->cancel};
     if (!status)
-        status = gc_take_record(&config, &take, error);
+        status = record_take(&config, &take, error);
     if (!status) {
         s->recorded = take.samples;
         s->xruns = take.xruns;

@@ -3,7 +3,7 @@
 #ifndef GPUCONV_MEASURE_MEASUREMENT_H
 #define GPUCONV_MEASURE_MEASUREMENT_H
 
-#include "gpuconv/play/take.h"
+#include "gpuconv/play/device.h"
 #include "libtools/room/sine_sweep.h"
 
 enum { GC_MEASURE_INPUTS = 64, GC_MEASURE_REPEAT = 100 };
