@@ -1,6 +1,6 @@
-/* A take plays samples and records the inputs at the same time: the device's callback only copies, and this thread waits until
- * it has finished. All sweeps of a measurement are one stream: background noise, then the sweeps with their silences, then a margin for
- * the latency. A gap in the stream therefore shows as a shift of the sweeps after it. */
+/* A take plays samples and records the inputs at the same time: the device's callback only copies, and this thread
+ * waits until it has finished. All sweeps of a measurement are one stream: background noise, then the sweeps with their
+ * silences, then a margin for the latency. A gap in the stream therefore shows as a shift of the sweeps after it. */
 #include "measurement.h"
 
 #include "libgpuconv/audio/file.h"
@@ -177,17 +177,17 @@ static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise,
     for (int r = 0; r < repeat && !status; r++)
         memcpy(played + s->noise + r * s->period, samples, (size_t)s->period * sizeof *played);
     const take_config config = {.sound = c->sound,
-                                   .output_device = c->output_device,
-                                   .input_device = c->input_device,
-                                   .output = c->output - 1,
-                                   .inputs = c->inputs,
-                                   .rate = sweep->rate,
-                                   .block = c->block ? c->block : 4096, /* a measurement needs no short latency */
-                                   .samples = played,
-                                   .played = total,
-                                   .recorded = s->frames,
-                                   .lead = s->noise,
-                                   .cancel = c->cancel};
+                                .output_device = c->output_device,
+                                .input_device = c->input_device,
+                                .output = c->output - 1,
+                                .inputs = c->inputs,
+                                .rate = sweep->rate,
+                                .block = c->block ? c->block : 4096, /* a measurement needs no short latency */
+                                .samples = played,
+                                .played = total,
+                                .recorded = s->frames,
+                                .lead = s->noise,
+                                .cancel = c->cancel};
     if (!status)
         status = record_take(&config, &take, error);
     if (!status) {
