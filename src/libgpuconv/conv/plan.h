@@ -69,6 +69,13 @@ typedef enum gc_cost {
     GC_COSTS
 } gc_cost;
 
+/* Seconds of the CPU that no calibration measures: of a block in real time beside its arithmetic (its start, its lists,
+ * cold caches), of waking a worker, which happens up to twice a hop, and of the work from which on waking threads pays.
+ */
+#define GC_CPU_BLOCK_SECONDS 2e-6
+#define GC_CPU_WAKE_SECONDS 20e-6
+#define GC_CPU_SHARED_SECONDS 30e-6
+
 typedef struct gc_costs {
     double seconds[GC_COSTS];
     char cpu[128], cuda[128]; /* names of the measured processors; empty: built-in figures */

@@ -15,12 +15,6 @@
 
 enum { MIN_HOP = 256, MAX_HOP = 1 << 16 };
 
-/* Fixed cost of a block: its start, its lists, cold caches. */
-static const double block_seconds = 2e-6;
-
-/* Cost of waking a worker, which happens up to twice a hop. */
-static const double wakeup_seconds = 20e-6;
-
 /* Returns whether the matrix product needs less time than a sum for each output. */
 static bool is_dense(const gc_problem *p) {
     return p->bank.products >= 4 * gc_max(p->bank.ir->inputs, p->bank.ir->outputs) &&
@@ -30,7 +24,7 @@ static bool is_dense(const gc_problem *p) {
 /* Returns the time of a block with `products` products of bins of all routes. */
 static double block_cost(const gc_problem *p, const gc_costs *costs, int64_t points, double products) {
     return (p->bank.ir->inputs + p->bank.ir->outputs) * gc_cpu_fft_seconds(costs, points) +
-           p->bank.ir->routes * products * costs->seconds[GC_COST_CPU_BIN] + block_seconds;
+           p->bank.ir->routes * products * costs->seconds[GC_COST_CPU_BIN] + GC_CPU_BLOCK_SECONDS;
 }
 
 /* Returns the time of the head for a call of one frame, computed directly. */
@@ -46,7 +40,7 @@ static int64_t head_points(const gc_problem *p, const gc_costs *costs, int64_t h
     return points;
 }
 
-/* Decides, too, whether the callback computes the level. */
+/* Returns the cost of a level per frame, and sets whether the callback computes it. */
 static double level_seconds(const gc_problem *p, const gc_costs *costs, gc_level *l, int number) {
     double seconds;
     if (number == 0) {
@@ -60,7 +54,7 @@ static double level_seconds(const gc_problem *p, const gc_costs *costs, gc_level
     l->at_once = seconds <= p->bank.deadline;
     if (l->first_tap == l->hop && !l->at_once)
         return HUGE_VAL;
-    return (seconds + (l->at_once ? 0 : wakeup_seconds)) / (double)l->hop;
+    return (seconds + (l->at_once ? 0 : GC_CPU_WAKE_SECONDS)) / (double)l->hop;
 }
 
 /* Chooses how the head is convolved: in blocks for calls of at least choice->chunk frames, where that is faster. */

@@ -631,7 +631,6 @@ static bool convolve_blocks(const gc_rows *rows, gc_row_scratch *s, const gc_row
 
 /* Jobs per thread that balance the load; a batch of less work than waking a thread takes stays on the calling one. */
 enum { JOBS_PER_THREAD = 6 };
-static const double wake_seconds = 30e-6;
 
 bool gc_rows_init(gc_rows *r, int threads) {
     char name[128];
@@ -755,7 +754,7 @@ static void divide(batch *b, const gc_row *row, int64_t parts) {
  * row is estimated too long: there are then no more jobs than `most`, and the last one is longer. */
 static bool make_jobs(batch *b) {
     const int64_t most = b->rows->threads * JOBS_PER_THREAD + 1;
-    const bool shared = b->rows->threads > 1 && b->seconds > wake_seconds;
+    const bool shared = b->rows->threads > 1 && b->seconds > GC_CPU_SHARED_SECONDS;
     gc_row row, last = b->rows->last;
     job run = {0};
     double seconds = 0;
@@ -859,7 +858,7 @@ static void convolve_job(void *context, int64_t index, int worker) {
 
 /* Runs a loop on the threads, or on the calling thread if that is quicker. */
 static void run(batch *b, void (*work)(void *, int64_t, int), int64_t count) {
-    if (b->seconds > wake_seconds)
+    if (b->seconds > GC_CPU_SHARED_SECONDS)
         gc_pool_run(b->rows->pool, work, b, count);
     else
         for (int64_t i = 0; i < count && !gc_cancelled(); i++)

@@ -22,8 +22,9 @@
  * alone at the end. Segments begin at multiples of ALIGNMENT frames. */
 enum { PIECE = 1 << 18, HOP_MAX = 1 << 15, ALIGNMENT = 32 };
 
-/* Microseconds of a multiprocessor for a transform, with its part of loads and stores, measured on an H200. */
-static const double transform_us[GCK_ITEM_SIZES] = {1.55, 7.3, 7.3};
+/* The time of a transform with its part of loads and stores, in that of a short one. A ratio and no cost of a device: a
+ * row has the same transforms, and so the same samples, on all of them. */
+static const double transform_work[GCK_ITEM_SIZES] = {1, 4.71, 4.71};
 
 cudaError_t gc_cuda_items_init(gc_cuda_items *rows, gc_cuda_resources *r) {
     gck_device device = {0};
@@ -47,17 +48,16 @@ int64_t gc_cuda_items_pieces(int64_t rows, int64_t frames) {
     return rows + frames / (PIECE - HOP_MAX) + 1;
 }
 
-/* Lays out a row for transforms of one size. Returns the microseconds that it takes; HUGE_VAL: only the last size takes
- * responses of several parts. */
-static double lay_out(int size, gck_item *row) {
+/* Lays out a row for transforms of one size. Returns false if the size does not take it: only the last one takes
+ * responses of several parts. work: receives the time that it takes. */
+static bool lay_out(int size, gck_item *row, double *work) {
     const int64_t points = gck_item_query(size).points, total = row->frames + (int64_t)row->taps - 1;
     row->size = size;
     row->part = row->taps <= points + points / 2 ? row->taps : (int)points;
     row->overlap = total <= 2 * points ? 0 : (int)gc_round_up(row->part - 1, ALIGNMENT);
     const int64_t hop = 2 * points - row->overlap, parts = gc_divide_up(row->taps, row->part);
-    if (parts > 1 && size < GCK_ITEM_SIZES - 1)
-        return HUGE_VAL;
-    return (double)parts * (1 + 2 * (double)gc_divide_up(total, hop)) * transform_us[size];
+    *work = (double)parts * (1 + 2 * (double)gc_divide_up(total, hop)) * transform_work[size];
+    return parts == 1 || size == GCK_ITEM_SIZES - 1;
 }
 
 int gc_cuda_items_cut(const gck_item *row, gck_item *pieces) {
@@ -65,9 +65,9 @@ int gc_cuda_items_cut(const gck_item *row, gck_item *pieces) {
     gck_item best = *row, piece = *row;
     double least = HUGE_VAL;
     for (int size = 0; size < GCK_ITEM_SIZES; size++) {
-        const double us = lay_out(size, &piece);
-        if (us < least) {
-            least = us;
+        double work;
+        if (lay_out(size, &piece, &work) && work < least) {
+            least = work;
             best = piece;
         }
     }
