@@ -1,7 +1,7 @@
 /*
  * Plans: what a planner knows (processor, costs, schedules), the problem that a door describes, the algorithms that a
- * backend offers, and the choice among them. plan.c searches: it costs every size of every algorithm of the problem's
- * kind and takes the cheapest one. It knows no backend and no algorithm by name.
+ * backend offers, and the choice among them. search.c costs every size of every algorithm of the
+ * problem's kind and takes the cheapest one. It knows no backend and no algorithm by name.
  */
 #ifndef GC_CONV_PLAN_H
 #define GC_CONV_PLAN_H
