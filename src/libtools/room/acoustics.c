@@ -116,6 +116,22 @@ double complex gc_octave_one_sided(const gc_octave_correlation *c, double hz) {
 
 /* ---- Decays ------------------------------------------------------------------------------------------------------ */
 
+typedef struct gc_noise_floor {
+    int64_t cross; /* frame at which the decay meets the noise; the number of frames if it never does */
+    double noise;  /* mean energy of a frame of noise; 0: none found */
+    double most;   /* noise that the last frames of a decay without a floor may contain; else 0 */
+    double slope;  /* of the decay in dB per frame, negative; 0: no decay found */
+} gc_noise_floor;
+
+/* Schroeder's curve in dB. */
+typedef struct gc_decay_curve {
+    const double *level;
+    int64_t count;
+    double seconds; /* between two values */
+    double start;   /* the level of 0 dB: all of the energy */
+    double lowest;  /* below this level the curve is too close to the noise; -infinity without noise */
+} gc_decay_curve;
+
 /* The sums of a straight line y = offset + slope * i by least squares. */
 typedef struct line {
     double offset, slope;
@@ -177,7 +193,8 @@ static bool slope_between(const double *level, int64_t n, int64_t peak, double t
     return l->slope < 0;
 }
 
-bool gc_decay_floor(const double *energy, int64_t frames, double rate, gc_noise_floor *found) {
+/* Estimates slope and noise floor of the energies from the direct sound on. @return false: memory exhausted */
+static bool decay_floor(const double *energy, int64_t frames, double rate, gc_noise_floor *found) {
     const int64_t least = gc_max(1, gc_min((int64_t)(0.01 * rate), frames / 20));
     int64_t window = least;
     double *mean = gc_calloc(frames / window + 1, 2 * (int64_t)sizeof *mean);
@@ -219,7 +236,8 @@ bool gc_decay_floor(const double *energy, int64_t frames, double rate, gc_noise_
     return true;
 }
 
-double gc_decay_rest(const gc_noise_floor *f) {
+/* Returns the energy that an undisturbed decay would have after the crossing; 0 without noise. */
+static double decay_rest(const gc_noise_floor *f) {
     double per_frame = f->slope < 0 ? -f->slope * log(10) / 10 : 0; /* nepers of energy */
     /* At the crossing the decay's energy equals the noise's. */
     return f->noise > 0 && per_frame > 0 ? f->noise / per_frame : 0;
@@ -234,7 +252,8 @@ static double find_end(const gc_decay_curve *d, const line *l) {
     return i < d->count || !(d->lowest > -HUGE_VAL) ? l->offset + l->slope * (double)i - d->start : -HUGE_VAL;
 }
 
-gc_decay_line gc_decay_fit(const gc_decay_curve *d, double top, double bottom) {
+/* Fits a line by least squares between two levels in dB relative to d->start (ISO 3382-1:2009, 5.3.3). */
+static gc_decay_line decay_fit(const gc_decay_curve *d, double top, double bottom) {
     const double *curve = d->level;
     int64_t n = d->count, first = 0, last;
     while (first < n && curve[first] > d->start + top)
@@ -407,7 +426,7 @@ static bool open_band(gc_channel *c, const gc_octave_band *band, band_energies *
         square_channel(c, b);
     else if (!filter_channel(c, band, b))
         return false;
-    if (!gc_decay_floor(b->decay, b->frames, c->rate, &b->floor))
+    if (!decay_floor(b->decay, b->frames, c->rate, &b->floor))
         return false;
     if (!band)
         return true;
@@ -426,7 +445,7 @@ static bool open_band(gc_channel *c, const gc_octave_band *band, band_energies *
 
 /* Integrates the decay backward from the crossing, noise subtracted. */
 static void integrate(const band_energies *b, double *curve) {
-    double sum = gc_decay_rest(&b->floor);
+    double sum = decay_rest(&b->floor);
     for (int64_t i = b->floor.cross; i >= 0; i--) {
         sum += i < b->floor.cross ? b->decay[i] - b->floor.noise : 0;
         curve[i] = fmax(sum, 0);
@@ -443,7 +462,7 @@ static void subtract_noise(gc_channel *c, double all) {
     c->energy[GC_FROM_ONSET] = all;
     for (int k = GC_FROM_5MS; k < GC_TIMES; k++) {
         double frames = (double)b->floor.cross - limits[k] * c->rate;
-        double late = b->late[k] - behind - b->floor.noise * frames + gc_decay_rest(&b->floor);
+        double late = b->late[k] - behind - b->floor.noise * frames + decay_rest(&b->floor);
         c->energy[k] = frames > 0 ? fmax(late, 0) : 0;
     }
 }
@@ -457,7 +476,7 @@ static double clarity(double all, double late) {
 /* Computes clarity, definition and centre time: ISO 3382-1:2009, A.2.3. */
 static void read_early(const gc_channel *c, gc_acoustics *r) {
     const band_energies *b = &c->last;
-    double all = c->energy[GC_FROM_ONSET], moment = b->moment, rest = gc_decay_rest(&b->floor);
+    double all = c->energy[GC_FROM_ONSET], moment = b->moment, rest = decay_rest(&b->floor);
     r->energy = all / c->rate;
     for (int64_t i = 1; i <= b->floor.cross; i++) /* the integral of t e(t) is that of the remaining energy */
         moment += c->curve[i];
@@ -509,8 +528,8 @@ static void fill_curves(const gc_channel *c, double all, gc_decay *decay) {
  * and sets the doubts of the response's end. Overwrites the curve. */
 static void read_decay(gc_channel *c, double all, gc_acoustics *r) {
     gc_decay_curve d = to_levels(c, all);
-    gc_decay_line t20 = gc_decay_fit(&d, -5, -25), t30 = gc_decay_fit(&d, -5, -35);
-    r->edt = gc_decay_fit(&d, 0, -10).time;
+    gc_decay_line t20 = decay_fit(&d, -5, -25), t30 = decay_fit(&d, -5, -35);
+    r->edt = decay_fit(&d, 0, -10).time;
     r->t20 = t20.time;
     r->t30 = t30.time;
     r->nonlinearity20 = t20.nonlinearity;

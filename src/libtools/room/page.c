@@ -248,7 +248,8 @@ static void clip_write(const gc_clip *clip, double gain, FILE *to) {
 
 /* ---- Reports as HTML --------------------------------------------------------------------------------------------- */
 
-void gc_html_text(const char *text, FILE *to) {
+/* Writes a text as HTML: markup and quotes as entities, control characters as escapes; at most 500 bytes of it. */
+static void html_text(const char *text, FILE *to) {
     char shown[512];
     for (const char *c = gc_visible(shown, sizeof shown, text); *c; c++) {
         const char *entity = gc_entity(*c);
@@ -264,14 +265,14 @@ static void put_value(const json_t *value, FILE *to) {
     char text[64];
     const json_t *number = json_is_object(value) ? json_object_get(value, "value") : value;
     if (json_is_string(value))
-        gc_html_text(json_string_value(value), to);
+        html_text(json_string_value(value), to);
     else if (json_is_integer(value))
         fprintf(to, "%lld", (long long)json_integer_value(value));
     else
         fputs(json_is_number(number) ? gc_report_number(json_number_value(number), text, sizeof text) : "-", to);
     if (json_is_object(value) && json_is_number(number)) {
         fputc(' ', to);
-        gc_html_text(json_string_value(json_object_get(value, "unit")), to);
+        html_text(json_string_value(json_object_get(value, "unit")), to);
     }
 }
 
@@ -281,7 +282,7 @@ static void put_section(json_t *section, FILE *to) {
     fputs("<table>\n", to);
     json_object_foreach(section, name, value) {
         fputs("<tr><th>", to);
-        gc_html_text(name, to);
+        html_text(name, to);
         fputs("</th><td>", to);
         put_value(value, to);
         fputs("</td></tr>\n", to);
@@ -295,14 +296,14 @@ static void put_row(const json_t *details, json_t *row, bool names, FILE *to) {
     json_t *value;
     fputs("<tr><th>", to);
     if (!names)
-        gc_html_text(json_string_value(json_object_get(row, "label")), to);
+        html_text(json_string_value(json_object_get(row, "label")), to);
     fputs("</th>", to);
     json_object_foreach(row, name, value) {
         if (strcmp(name, "label") == 0 || json_object_get(details, name))
             continue;
         fputs(names ? "<th>" : json_is_string(value) ? "<td class=\"text\">" : "<td>", to);
         if (names)
-            gc_html_text(name, to);
+            html_text(name, to);
         else
             put_value(value, to);
         fputs(names ? "</th>" : "</td>", to);
@@ -321,7 +322,7 @@ gpuconv_status gc_report_write_html(const gpuconv_report *r, FILE *to) {
             (json_is_array(part) && !json_object_get(json_array_get(part, 0), "label")))
             continue;
         fputs("<h2>", to);
-        gc_html_text(title, to);
+        html_text(title, to);
         fputs("</h2>\n", to);
         if (!json_is_array(part)) {
             put_section(part, to);
@@ -428,7 +429,7 @@ static void put_tracks(const tracks *t, FILE *to) {
     for (int k = 0; k < t->count; k++) {
         const gc_clip *clip = &t->item[k].clip;
         gc_print(to, "<button class=\"track\" data-equal=\"%.6f\"><kbd>%d</kbd> ", equal_gain(t, k), k + 1);
-        gc_html_text(t->item[k].name, to);
+        html_text(t->item[k].name, to);
         if (isfinite(clip->loudness))
             gc_print(to, " <small>%.1f LUFS</small>", clip->loudness + 20 * log10(t->gain));
         fprintf(to, "%s</button>\n", clip->cut ? " <small>(first 60 s)</small>" : "");
@@ -460,7 +461,7 @@ static void put_drawings(const char *svg, const char *name, FILE *to) {
         next = strstr(svg + 1, GC_SVG_BEGIN);
         next = next ? next : svg + strlen(svg);
         fputs("<img alt=\"drawing of ", to);
-        gc_html_text(name, to);
+        html_text(name, to);
         fputs("\" src=\"data:image/svg+xml,", to);
         for (const char *c = svg; c < next; c++)
             if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
@@ -479,7 +480,7 @@ static gpuconv_status put_panels(const char *title, const gc_panel *panels, int 
     gpuconv_status status = gc_plot_panels_svg(panels, count, &svg, error);
     if (!status) {
         fputs("<h2>", to);
-        gc_html_text(title, to);
+        html_text(title, to);
         fputs("</h2>\n", to);
         put_drawings(svg, title, to);
     }
@@ -553,11 +554,11 @@ static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *t
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
           "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
           to);
-    gc_html_text(file_name(c->figures->path), to);
+    html_text(file_name(c->figures->path), to);
     fputs("</title>\n<style>\n", to);
     fputs(gc_page_style, to);
     fputs("</style>\n</head>\n<body>\n<h1>", to);
-    gc_html_text(c->after ? file_name(c->after) : c->count > 1 ? "impulse responses" : file_name(c->figures->path), to);
+    html_text(c->after ? file_name(c->after) : c->count > 1 ? "impulse responses" : file_name(c->figures->path), to);
     fputs("</h1>\n", to);
     put_tracks(t, to);
     gpuconv_status status = c->after ? put_before_after(c, to, error) : GPUCONV_OK;

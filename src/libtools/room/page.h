@@ -34,9 +34,6 @@ gpuconv_status gc_page_write(const gc_page_config *config, gpuconv_error *error)
  * that none is markup. @return FILE, MEMORY */
 gpuconv_status gc_report_write_html(const gpuconv_report *report, FILE *to);
 
-/* Writes a text as HTML: markup and quotes as entities, control characters as escapes; at most 500 bytes of it. */
-void gc_html_text(const char *text, FILE *to);
-
 extern const char gc_page_style[], gc_page_script[]; /* page.css and page.js */
 
 #endif

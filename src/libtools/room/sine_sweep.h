@@ -93,14 +93,6 @@ typedef struct gc_sweep_timing {
     double place; /* seconds from the beginning of the sweep to them; in gc_sweep_channel from that of the recording */
 } gc_sweep_timing;
 
-/* Searches the correction, of drift or of lost frames, that makes the direct sound highest. Both are 0 unless it
- * becomes higher by a tenth (drift) or a fifth (lost frames). Not found: a drift of fewer than about 12 frames over the
- * sweep, less than 0.5 ms of lost frames. Dispersion, as of a plate or a spring, can be taken for lost frames.
- * @param response periodic: the recording divided by the sweep, `points` values
- * @return false if memory is exhausted or the work was cancelled */
-bool gc_sweep_time(const double *response, int64_t points, double rate, const gc_sweep_growth *growth,
-                   gc_sweep_timing *timing);
-
 /* ---- Sweeps ------------------------------------------------------------------------------------------------------ */
 
 typedef struct gc_sweep {
