@@ -15,15 +15,15 @@ static _Noreturn void stop_outside(uintptr_t address, unsigned bytes, int kind, 
                 "%s at the address 0x%llx, which belongs to no buffer.", verb, (unsigned long long)address);
     if (r->freed)
         gc_stop(place, 0, "", "%s %s, which cudaFree has released.", verb, r->name);
-    int64_t each = r->element ? r->element : bytes ? bytes : 1;
+    int64_t element_bytes = r->element ? r->element : bytes ? bytes : 1;
     gc_stop(place, 0,
             r->space == GC_SPACE_SHARED ? "An index into shared memory must stay below the array's size."
             : kind & GC_EMULATOR_WRITE  ? "A thread whose index lies outside must not write: if (i < n)."
                                         : "A thread whose index lies outside must not read: if (i < n).",
             "%s %s, but %s has %lld element%s, from 0 to %lld.", verb,
             gc_name_element(r, (int64_t)(address - r->begin), bytes, element, sizeof element), r->name,
-            (long long)(r->bytes / (uint64_t)each), r->bytes == (uint64_t)each ? "" : "s",
-            (long long)(r->bytes / (uint64_t)each) - 1);
+            (long long)(r->bytes / (uint64_t)element_bytes), r->bytes == (uint64_t)element_bytes ? "" : "s",
+            (long long)(r->bytes / (uint64_t)element_bytes) - 1);
 }
 
 /* Describes a race. */

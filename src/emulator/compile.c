@@ -50,7 +50,7 @@ static void append_part(output *t, part p) {
     append(t, p.begin, (size_t)(p.end - p.begin));
 }
 
-static bool is_name(char c) {
+static bool is_identifier_character(char c) {
     return isalnum((unsigned char)c) || c == '_';
 }
 
@@ -91,7 +91,7 @@ static size_t find_kernel(const output *t) {
             at--;
     }
     size_t end = at;
-    while (at > 0 && (is_name(t->at[at - 1]) || t->at[at - 1] == ':'))
+    while (at > 0 && (is_identifier_character(t->at[at - 1]) || t->at[at - 1] == ':'))
         at--;
     return at < end ? at : t->length;
 }
@@ -148,7 +148,7 @@ static const char *rewrite_shared(output *t, const char *at) {
     while (name.end > type.begin && isspace((unsigned char)name.end[-1]))
         name.end--;
     name.begin = name.end;
-    while (name.begin > type.begin && is_name(name.begin[-1]))
+    while (name.begin > type.begin && is_identifier_character(name.begin[-1]))
         name.begin--;
     type.end = name.begin;
     part sizes = {close + 1, end};
@@ -172,7 +172,8 @@ char *gc_emulator_rewrite(const char *source) {
         const char *next = gc_code_skip_quoted(at), *rewritten = NULL;
         if (next == at && strncmp(at, "<<<", 3) == 0)
             rewritten = rewrite_launch(&t, at);
-        else if (next == at && strncmp(at, "extern", 6) == 0 && !is_name(at[6]) && (at == source || !is_name(at[-1])))
+        else if (next == at && strncmp(at, "extern", 6) == 0 && !is_identifier_character(at[6]) &&
+                 (at == source || !is_identifier_character(at[-1])))
             rewritten = rewrite_shared(&t, at);
         if (!rewritten) {
             next += next == at;

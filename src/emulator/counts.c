@@ -119,9 +119,9 @@ static void add_request(site *s, uint32_t execution) {
         s->spent += spent;
         s->best += best < spent ? best : spent;
     } else {
-        int together = s->bytes > 4 ? WARP * 4 / (int)s->bytes : WARP; /* wide accesses are made in parts */
-        for (int i = 0; i < count && together > 0; i += together) {
-            s->spent += count_cycles(address + i, count - i < together ? count - i : together);
+        int group_size = s->bytes > 4 ? WARP * 4 / (int)s->bytes : WARP; /* wide accesses are made in parts */
+        for (int i = 0; i < count && group_size > 0; i += group_size) {
+            s->spent += count_cycles(address + i, count - i < group_size ? count - i : group_size);
             s->best++;
         }
     }

@@ -61,8 +61,8 @@ static void unmangle(const char *mangled, char *name, size_t room) {
 }
 
 /* Returns whether `count` elements of `each` bytes from `offset` on lie within the file. */
-static bool lies_within(size_t bytes, uint64_t offset, uint64_t count, uint64_t each) {
-    return offset <= bytes && count <= (bytes - offset) / each;
+static bool lies_within(size_t bytes, uint64_t offset, uint64_t count, uint64_t element_bytes) {
+    return offset <= bytes && count <= (bytes - offset) / element_bytes;
 }
 
 /* Copies the variables of one symbol table. */

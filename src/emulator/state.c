@@ -57,8 +57,8 @@ const char *gc_name_thread(int number, char *text, size_t room) {
 }
 
 const char *gc_name_element(const gc_region *r, int64_t offset, unsigned bytes, char *text, size_t room) {
-    int64_t each = r->element ? r->element : bytes ? bytes : 1;
-    int64_t element = offset < 0 ? -((-offset + each - 1) / each) : offset / each;
+    int64_t element_bytes = r->element ? r->element : bytes ? bytes : 1;
+    int64_t element = offset < 0 ? -((-offset + element_bytes - 1) / element_bytes) : offset / element_bytes;
     if (r->element)
         (void)snprintf(text, room, "%s[%lld]", r->name, (long long)element);
     else

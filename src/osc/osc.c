@@ -84,17 +84,17 @@ gpuconv_status gc_osc_open(const char *where, gc_osc **osc, gpuconv_error *error
         return gc_fail(
             error, GPUCONV_ERROR_UNSUPPORTED,
             "OSC needs the module gpuconv-osc (Debian: the package gpuconv-sound, or liblo-dev to build it): %s", why);
-    gc_osc *made = gc_calloc(1, sizeof *made);
-    if (!made)
+    gc_osc *created = gc_calloc(1, sizeof *created);
+    if (!created)
         return gc_fail_memory(error, "OSC");
-    made->module = get();
+    created->module = get();
     status = bind_port(where, &fd, error);
-    if (!status && !(made->receiver = made->module->open(fd, why, sizeof why)))
+    if (!status && !(created->receiver = created->module->open(fd, why, sizeof why)))
         status = gc_fail(error, GPUCONV_ERROR_DEVICE, "UDP port %.80s: %s", where, why);
     if (status)
-        free(made);
+        free(created);
     else
-        *osc = made;
+        *osc = created;
     return status;
 }
 

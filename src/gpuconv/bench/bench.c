@@ -318,13 +318,14 @@ static gpuconv_status time_copies(const gc_bench *b, const gc_backend *backend, 
 /* Times every algorithm that fits the response, or the configured one. */
 static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, gc_material *m, const bounds *bound,
                                       gpuconv_error *error) {
-    const gpuconv_algorithm only = config.algorithm;
+    const gpuconv_algorithm required_algorithm = config.algorithm;
     double operations = 2.0 * (double)m->what.frames * (double)m->what.taps * responses_of(&m->what);
     gpuconv_algorithm chosen = GPUCONV_ALGORITHM_AUTO;
     double slowest = HUGE_VAL;
     gpuconv_plan *plan = NULL;
     gpuconv_status status = GPUCONV_OK;
-    if (only == GPUCONV_ALGORITHM_AUTO && (status = gpuconv_plan_new(m->ir, &config, &plan, error)) == GPUCONV_OK) {
+    if (required_algorithm == GPUCONV_ALGORITHM_AUTO &&
+        (status = gpuconv_plan_new(m->ir, &config, &plan, error)) == GPUCONV_OK) {
         chosen = plan->choice.algorithm->id;
         slowest = GC_BENCH_SLOWEST * plan->choice.predicted;
         gpuconv_plan_free(plan);
@@ -333,7 +334,8 @@ static gpuconv_status time_algorithms(const gc_bench *b, gpuconv_config config, 
         gpuconv_error reason = {0};
         gc_bench_result r = {0};
         config.algorithm = (*row)->id;
-        if ((*row)->kind != GC_STREAM || (only != GPUCONV_ALGORITHM_AUTO && config.algorithm != only))
+        if ((*row)->kind != GC_STREAM ||
+            (required_algorithm != GPUCONV_ALGORITHM_AUTO && config.algorithm != required_algorithm))
             continue;
         if (gpuconv_plan_new(m->ir, &config, &plan, &reason) != GPUCONV_OK)
             continue; /* this algorithm does not support the response */

@@ -186,12 +186,12 @@ static gpuconv_status time_case(const gc_bench *b, const gc_backend *backend, co
     gc_rows_timing t = {r->type, .hop = r->hop, .checked = checked, .checks = CHECKS, .runs = b->runs};
     t.seconds = seconds;
     t.output = gc_calloc(CHECKS * r->frames, sizeof(float));
-    const bool made =
+    const bool allocated =
         make_block(&x, 1, r->rows, r->frames, r->type) && make_block(&h, 2, r->responses, r->taps, r->type) && t.output;
     t.signal = x.rows;
     t.response = h.rows;
-    gpuconv_status status =
-        made ? gc_measures_find(backend->id)->time_rows(&b->config, &t, error) : gc_fail_memory(error, "the benchmark");
+    gpuconv_status status = allocated ? gc_measures_find(backend->id)->time_rows(&b->config, &t, error)
+                                      : gc_fail_memory(error, "the benchmark");
     if (!status)
         *error_db = error_of(r, &x, &h, &t);
     if (!status && !(*error_db <= (x.half ? half_bound : float_bound)))
@@ -207,19 +207,19 @@ static gpuconv_status time_case(const gc_bench *b, const gc_backend *backend, co
 static void report_case(const gc_bench *b, gpuconv_backend backend, const bench_row *r, const double *seconds,
                         double peer, double error_db) {
     static const char *const names[] = {"ms", "spread", "of bytes", "error dB", "PyTorch ms", "of PyTorch"};
-    char label[160], each[64];
+    char label[160], responses[64];
     double spread;
     const double median = gc_median((double *)seconds, b->runs, &spread);
     const double samples = 2 * (double)r->rows * (double)r->frames + (double)r->responses * (double)r->taps;
     const double bytes = samples * (double)gc_job_sample_bytes(r->type);
     if (r->hop)
-        snprintf(each, sizeof each, "%lld taps each %lld frames", (long long)r->taps, (long long)r->hop);
+        snprintf(responses, sizeof responses, "%lld taps each %lld frames", (long long)r->taps, (long long)r->hop);
     else if (r->responses == r->rows)
-        snprintf(each, sizeof each, "own %lld", (long long)r->taps);
+        snprintf(responses, sizeof responses, "own %lld", (long long)r->taps);
     else
-        snprintf(each, sizeof each, "%lld of %lld", (long long)r->responses, (long long)r->taps);
+        snprintf(responses, sizeof responses, "%lld of %lld", (long long)r->responses, (long long)r->taps);
     snprintf(label, sizeof label, "%s: %lld x %lld, %s%s", gpuconv_backend_name(backend), (long long)r->rows,
-             (long long)r->frames, each, r->type == GPUCONV_SAMPLE_F32 ? "" : ", half");
+             (long long)r->frames, responses, r->type == GPUCONV_SAMPLE_F32 ? "" : ", half");
     const double values[] = {median * 1e3, spread * 1e3, median / (bytes / b->copy[backend]),
                              error_db,     peer * 1e3,   median / peer};
     gc_report_named_row(b->report, "rows", label, isnan(peer) ? 4 : 6, names, values);

@@ -106,8 +106,8 @@ static int run(const options *o) {
     } else if (!status && o->signals > 0) {
         char title[96];
         gc_format(title, sizeof title, "%.0f frames x %.0f", o->frames, o->taps);
-        gc_bench_case each = {title, (int64_t)o->frames, (int64_t)o->taps, 1, 0};
-        status = gc_bench_batch(&b, &each, (int64_t)o->signals, &error);
+        gc_bench_case signal = {title, (int64_t)o->frames, (int64_t)o->taps, 1, 0};
+        status = gc_bench_batch(&b, &signal, (int64_t)o->signals, &error);
     } else if (!status) {
         status = measure_cases(o, &b, &error);
     }

@@ -415,7 +415,7 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
     const float *plane[GC_MEASURE_INPUTS];
     float *out[GC_MEASURE_INPUTS];
     gc_sweep_channel *found[GC_MEASURE_INPUTS], kept[GC_MEASURE_INPUTS];
-    gpuconv_ir *recording = NULL, *made = NULL;
+    gpuconv_ir *recording = NULL, *measured = NULL;
     int count = 0;
     double seconds = c->length > 0 ? c->length : c->sweep.silence;
     int64_t frames = gc_max(1, gc_min(s->period, llrint(seconds * c->sweep.rate)));
@@ -447,12 +447,12 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
         found[i]->timing = kept[i].timing;
     }
     if (!status)
-        status = gpuconv_ir_new((const float *const *)out, count, frames, c->sweep.rate, &made, error);
+        status = gpuconv_ir_new((const float *const *)out, count, frames, c->sweep.rate, &measured, error);
     if (!status) {
-        result->delay = (double)gpuconv_ir_onset(made, -20) / c->sweep.rate;
-        status = gc_ir_write(made, path, true, error);
+        result->delay = (double)gpuconv_ir_onset(measured, -20) / c->sweep.rate;
+        status = gc_ir_write(measured, path, true, error);
     }
-    gpuconv_ir_free(made);
+    gpuconv_ir_free(measured);
     gpuconv_ir_free(recording);
     free(memory);
     return status;

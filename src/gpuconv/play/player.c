@@ -51,18 +51,18 @@ static gpuconv_status widen(gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_ir *from = *ir;
     if (from->inputs != 1 || from->outputs != 1 || from->routes != 1)
         return GPUCONV_OK;
-    gpuconv_ir *made = gc_ir_blank(1, 2, 1, 2, from->frames, from->rate);
-    if (!made || (from->history && !(made->history = strdup(from->history)))) {
-        gpuconv_ir_free(made);
+    gpuconv_ir *created = gc_ir_blank(1, 2, 1, 2, from->frames, from->rate);
+    if (!created || (from->history && !(created->history = strdup(from->history)))) {
+        gpuconv_ir_free(created);
         return gc_fail_memory(error, "the response");
     }
-    memcpy(made->taps, gc_ir_plane(from, from->route[0].plane), (size_t)from->frames * sizeof *made->taps);
+    memcpy(created->taps, gc_ir_plane(from, from->route[0].plane), (size_t)from->frames * sizeof *created->taps);
     for (int o = 0; o < 2; o++)
-        made->route[o] = (gc_route){0, o, 0};
-    made->lead = from->lead;
-    made->routed = true;
+        created->route[o] = (gc_route){0, o, 0};
+    created->lead = from->lead;
+    created->routed = true;
     gpuconv_ir_free(from);
-    *ir = made;
+    *ir = created;
     return GPUCONV_OK;
 }
 
@@ -107,10 +107,10 @@ static gpuconv_status prefetch(gc_player *p, const float *block, int64_t frames,
             gc_frame_ring_write(&p->prefetched, block, frames);
         return GPUCONV_OK;
     }
-    int64_t made = gc_resampler_process(p->resampler, block, frames, converted, CONVERTED_MAX);
-    if (made < 0)
+    int64_t frames_out = gc_resampler_process(p->resampler, block, frames, converted, CONVERTED_MAX);
+    if (frames_out < 0)
         return gc_fail(error, GPUCONV_ERROR_MEMORY, "resampling %s failed", p->config.input);
-    gc_frame_ring_write(&p->prefetched, converted, made);
+    gc_frame_ring_write(&p->prefetched, converted, frames_out);
     return GPUCONV_OK;
 }
 

@@ -190,9 +190,9 @@ static gpuconv_status to_response(gc_sound *sound, double rate, gpuconv_ir **ir,
     for (int c = 0; c < sound->channels; c++)
         free(planes[c]);
     if (!status && rate != RATE) {
-        gpuconv_ir *made = *ir;
-        status = gpuconv_ir_resample(made, rate, ir, error);
-        gpuconv_ir_free(made);
+        gpuconv_ir *original = *ir;
+        status = gpuconv_ir_resample(original, rate, ir, error);
+        gpuconv_ir_free(original);
     }
     return status;
 }

@@ -81,7 +81,7 @@ static double wall_area(const struct room *room, int wall) {
     return volume(room) / room->size[wall / 2];
 }
 
-static double surface(const struct room *room) {
+static double surface_area(const struct room *room) {
     double sum = 0;
     for (int wall = 0; wall < 6; wall++)
         sum += wall_area(room, wall);
@@ -91,10 +91,10 @@ static double surface(const struct room *room) {
 /* Computes the energy that each wall absorbs per reflection, in nepers, from the requested decay: Eyring's formula
  * (1930) solved for the mean absorption exponent, which is divided among the walls in proportion to room->share. */
 static void wall_losses(const struct room *room, int band, double loss[6]) {
-    double mean = 4 * volume(room) * NEPERS_60DB / (SPEED * wall_decay(room, band) * surface(room));
+    double mean = 4 * volume(room) * NEPERS_60DB / (SPEED * wall_decay(room, band) * surface_area(room));
     double weight = 0;
     for (int wall = 0; wall < 6; wall++)
-        weight += room->share[wall] * wall_area(room, wall) / surface(room);
+        weight += room->share[wall] * wall_area(room, wall) / surface_area(room);
     for (int wall = 0; wall < 6; wall++)
         loss[wall] = mean * room->share[wall] / weight;
 }
@@ -206,7 +206,7 @@ static double tail_envelope(const struct path *p, double loss, double t) {
     double omni = p->receiver->omni, since = t - p->direct;
     if (since <= 0)
         return 0;
-    double mean_path = 4 * volume(room) / surface(room);
+    double mean_path = 4 * volume(room) / surface_area(room);
     double early = pow(1 - room->scattering, SPEED * since / mean_path) * mixing_window(room, t);
     double filled = room->build > 0 ? 1 - exp(-since / room->build) : 1;
     double received = omni * omni + (1 - omni) * (1 - omni) / 3; /* mean over all directions */

@@ -195,19 +195,19 @@ gpuconv_status gc_sweep_samples(const gc_sweep *s, float **samples, int64_t *fra
         return status;
     int64_t n = llrint(s->seconds * s->rate);
     *frames = n + llrint(s->silence * s->rate);
-    float *made = gc_calloc(*frames, sizeof *made);
-    if (!made)
+    float *created = gc_calloc(*frames, sizeof *created);
+    if (!created)
         return gc_fail_memory(error, "the sweep");
     double peak = pow(10, s->level / 20), grow = log(to / s->from);
     for (int64_t i = 0; i < n && !cancelled_at(i); i++) {
         double phase = 2 * pi * s->from * s->seconds / grow * expm1((double)i / (double)n * grow);
-        made[i] = (float)(peak * fade(i, n, s->rate) * sin(phase));
+        created[i] = (float)(peak * fade(i, n, s->rate) * sin(phase));
     }
     if (gc_cancelled()) {
-        free(made);
+        free(created);
         return gc_fail_cancelled(error, "the sweep");
     }
-    *samples = made;
+    *samples = created;
     return GPUCONV_OK;
 }
 
@@ -486,7 +486,7 @@ static gpuconv_status read_files(const char *recorded, const char *played, gpuco
 /* Finds the sweep in every channel, divides by it and writes the response. @param out a plane of `frames` a channel */
 static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_job *job, float **out,
                             int64_t frames, gc_sweep_found *found, gpuconv_error *error) {
-    gpuconv_ir *made = NULL;
+    gpuconv_ir *divided = NULL;
     gc_microphone *microphones = NULL;
     gpuconv_status status = gc_microphones_new(&job->microphones, recording->planes, &microphones, error);
     for (int c = 0; c < recording->planes && !status; c++)
@@ -499,12 +499,12 @@ static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep
         status = gc_sweep_divide(recording, sweep, &division, out, found->channel, error);
     }
     if (!status)
-        status = gpuconv_ir_new((const float *const *)out, recording->planes, frames, sweep->rate, &made, error);
+        status = gpuconv_ir_new((const float *const *)out, recording->planes, frames, sweep->rate, &divided, error);
     if (!status) {
-        found->delay = (double)gpuconv_ir_onset(made, -20) / sweep->rate;
-        status = gc_ir_write(made, job->response, true, error);
+        found->delay = (double)gpuconv_ir_onset(divided, -20) / sweep->rate;
+        status = gc_ir_write(divided, job->response, true, error);
     }
-    gpuconv_ir_free(made);
+    gpuconv_ir_free(divided);
     gc_microphones_free(microphones, recording->planes);
     return status;
 }
