@@ -77,7 +77,7 @@ void gc_print_note(const char *text);
  * word. */
 int gc_find_word(const char *word, const char *words);
 
-/* Does the same, and prints a message about `option` if the word is not there. */
+/* Returns the index of a word as gc_find_word, and prints a message about `option` if the word is not there. */
 int gc_choose(const char *option, const char *word, const char *words);
 
 /* Opens /dev/null for each of the descriptors 0 to 2 that is closed and sets gc_program; the first call of every main.

@@ -1,4 +1,4 @@
-/* Checks what a thread does: each access to memory, each step, each call. */
+/* Checks each access to memory, each step and each call of a thread. */
 #include "counts.h"
 #include "state.h"
 

@@ -9,9 +9,7 @@
  * @return FILE if there is no compiler or a file cannot be written, MEMORY, CANCELLED */
 gpuconv_status gc_emulator_compile(const gc_work_folder *folder, bool *compiled, gpuconv_error *error);
 
-/* Writes what the compiler says about variables that are used before they have a value. Returns false if it says
- * nothing.
- */
+/* Writes the compiler's warning about a variable that is used before it has a value. Returns false if there is none. */
 bool gc_emulator_warning(const gc_work_folder *folder, char *text, size_t room);
 
 /* Returns the source with

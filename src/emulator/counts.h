@@ -1,5 +1,5 @@
 /*
- * Counts what a GPU would spend time on: memory sectors, bank conflicts, lanes that wait for others.
+ * Counts the causes of a GPU's time: memory sectors, bank conflicts, lanes that wait for others.
  *
  * The lanes of a warp run one after the other. The k-th execution of a place in the program by one lane belongs to the
  * same instruction of the warp as the k-th execution by another one, between two barriers.
@@ -28,7 +28,7 @@ void gc_counts_flush(void);
 /* Forgets all counts. */
 void gc_counts_clear(void);
 
-/* What the accesses of a kind sum up to. */
+/* Sums over the accesses of a kind. */
 typedef struct gc_sum {
     int64_t requests;    /* executions by a warp */
     int64_t lanes;       /* executions by a lane */

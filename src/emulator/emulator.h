@@ -32,7 +32,7 @@ typedef struct gc_emulator_buffer {
     bool is_const; /* neither solve nor a kernel may write it */
 } gc_emulator_buffer;
 
-/* What the last run did. */
+/* Totals of the last run. */
 typedef struct gc_emulator_totals {
     int64_t threads;               /* of all launches */
     int64_t global_accesses;       /* by threads */

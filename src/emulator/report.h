@@ -17,7 +17,7 @@ typedef struct gc_symbol {
 /* Reads the variables of a library. Releases with free. @return FILE, MEMORY */
 gpuconv_status gc_symbols_read(const char *library, gc_symbol **symbols, int *count, gpuconv_error *error);
 
-/* What is known of an error. */
+/* An error of a run. */
 typedef struct gc_failure {
     bool is_set;
     char thread[100];        /* its name, with the block; empty: the host */

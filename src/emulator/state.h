@@ -1,4 +1,4 @@
-/* What the parts of a run share: the library, the launch, the thread that runs, and how an error ends the run. */
+/* The state of a run: the library, the launch, the thread that runs, and how an error ends the run. */
 #ifndef GPULAB_EMULATOR_STATE_H
 #define GPULAB_EMULATOR_STATE_H
 

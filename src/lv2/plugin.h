@@ -76,7 +76,7 @@ typedef struct slot {
     char missing[PATH_MOST];              /* of a saved state, could not be loaded; "": none */
     file_state tried;                     /* of `missing` when that failed; protected by `loading` */
     _Atomic bool is_missing;              /* `missing` is not empty */
-    edits loaded;                         /* those that it was loaded with; protected by `loading` */
+    edits loaded;                         /* edits of the loaded response; protected by `loading` */
     _Atomic uint32_t load_count;          /* number of the last load of another file */
     /* The audio thread's own */
     char announced_path[PATH_MOST]; /* sent to the host */
@@ -124,7 +124,7 @@ typedef struct plugin {
     /* The response */
     slot slot[SLOTS];
     space_exchange space;
-    _Atomic bool looks;        /* the worker looks for what is missing */
+    _Atomic bool looks;        /* the worker looks for missing files */
     _Atomic bool started;      /* a block was processed since activate: an exchange is crossfaded */
     pthread_mutex_t loading;   /* serialises loads; never taken by the audio thread */
     pthread_mutex_t path_lock; /* protects the paths of the slots; never taken by the audio thread */
@@ -134,7 +134,7 @@ typedef struct plugin {
     bool announce;          /* the host asked for the response, or it or the error has changed */
     edits requested;        /* made, or asked for, last */
     bool loads;             /* the worker has a request and has not replied */
-    int64_t looked;         /* frames since the worker was asked to look for what is missing */
+    int64_t looked;         /* frames since the worker was asked to look for missing files */
     float wet, dry;         /* current gains, which are ramped within a block; -1: none yet */
     float active;           /* ramped from 0, bypassed, to 1; -1: none yet */
     float width;            /* current gain of the side signal, which is ramped; -1: none yet */
@@ -158,7 +158,7 @@ void gc_lv2_shape_wet(plugin *p, float *const *convolved, int64_t n);
  * the next line has the count. */
 void gc_lv2_log_error(plugin *p, const char *text);
 
-/* What is loaded. */
+/* A response that is to be loaded. */
 typedef struct load {
     int slot;            /* of the path */
     const char *path;    /* shorter than PATH_MOST; "": the second response is unloaded; NULL: both are edited */

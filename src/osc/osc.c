@@ -32,7 +32,7 @@ static bool copy_address(const char *where, const char *colon, char *address) {
     return brackets || !strchr(address, ':');
 }
 
-/* Finds what the name of a port stands for; freed with freeaddrinfo. Returns ARGUMENT. */
+/* Resolves the name of a port to an address, which freeaddrinfo frees. Returns ARGUMENT. */
 static gpuconv_status find_port(const char *where, struct addrinfo **found, gpuconv_error *error) {
     const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
     const char *colon = strrchr(where, ':'), *port = colon ? colon + 1 : where;

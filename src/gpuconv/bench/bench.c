@@ -263,7 +263,7 @@ const gc_bench_case *gc_bench_cases(int *count) {
     return cases;
 }
 
-/* What the times of a backend are compared with. */
+/* The peak rates and peers that the times of a backend are compared with. */
 typedef struct bounds {
     double copy;       /* seconds that copying the same number of samples takes */
     double early_copy; /* the same, each copy starting before the previous one has ended; NaN: not on this processor */

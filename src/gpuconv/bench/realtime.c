@@ -110,7 +110,7 @@ static int64_t sources_missed(const moving_sources *m) {
     return m->missed;
 }
 
-/* Fetches what is ready; adds those frames that the last block has to the error and the power. */
+/* Fetches the frames that are ready, and adds the frames of the last block to the error and the power. */
 static int64_t compare_ready(gpuconv_motion *reference, int receivers, int64_t at, int64_t first, int block,
                              const float *out, double sums[2]) {
     enum { PART = 1024 };
@@ -453,7 +453,7 @@ static int64_t missed_blocks(const session *s) {
     return missed;
 }
 
-/* Adds what the columns of report_run and gc_bench_crossover mean. */
+/* Explains the columns of report_run and gc_bench_crossover. */
 static void explain_columns(const gc_bench *b) {
     static const char *const columns[][2] = {
         {"deadline us", "the duration of a block"},

@@ -89,7 +89,7 @@ static bool time_peer(const bench_row *rows, int count, gpuconv_backend backend,
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* Rows that differ from each other, those that are verified, and frames of each. */
+/* Numbers of different rows, of rows that are verified, and of their verified frames. */
 enum { DISTINCT = 256, CHECKS = 4, CHECKED_FRAMES = 64 };
 
 /* The largest error of a correct output, in dB. */

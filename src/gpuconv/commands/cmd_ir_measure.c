@@ -111,7 +111,7 @@ static gc_microphone_files microphone_files(void) {
                                  measure.quiet ? NULL : gc_print_note};
 }
 
-/* Prints what the sweeps show besides the response. */
+/* Prints warnings about the sweeps, their timing and the sound pressure levels. */
 static void print_sweeps(const char *response, const gc_measurement *m) {
     for (int i = 0; i < m->inputs; i++) {
         if (i + 1 != measure.config.loopback || m->channel[i].clipped)

@@ -238,7 +238,7 @@ static char *sound_list(gpuconv_error *error) {
 
 /* ---- Streams ----------------------------------------------------------------------------------------------------- */
 
-/* Names the channels as far as they have usual names. */
+/* Names the channels that have usual names. */
 static void name_channels(struct spa_audio_info_raw *info) {
     static const uint32_t usual[] = {SPA_AUDIO_CHANNEL_FL,  SPA_AUDIO_CHANNEL_FR, SPA_AUDIO_CHANNEL_FC,
                                      SPA_AUDIO_CHANNEL_LFE, SPA_AUDIO_CHANNEL_RL, SPA_AUDIO_CHANNEL_RR,

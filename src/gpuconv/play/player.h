@@ -39,13 +39,13 @@ typedef struct gc_player_config {
     double crossfade;                 /* seconds, between responses */
     gpuconv_layout layout;            /* of the responses' channels */
     const char *direction, *speakers; /* of a SOFA file, as in gpuconv_preparation; NULL: none */
-    gpuconv_interpolate interpolate;  /* likewise */
-    gpuconv_decode decode;            /* likewise */
+    gpuconv_interpolate interpolate;  /* of a SOFA file */
+    gpuconv_decode decode;            /* of ambisonics with a SOFA file */
     const char *follow;         /* orientation of the head for a SOFA file (gc_follow_open); NULL: it does not turn */
     const char *path, *head;    /* of a SOFA file: where the channels move, and how the head turns, as in
                                    gpuconv_job; NULL: they do not */
     double interval;            /* with them: seconds after which responses are exchanged; 0: 0.005 */
-    bool doppler, by_distance;  /* likewise */
+    bool doppler, by_distance;  /* of moving sources */
     const volatile int *cancel; /* cancels waiting for a pipe; NULL: none */
 } gc_player_config;
 

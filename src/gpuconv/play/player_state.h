@@ -41,7 +41,7 @@ struct gc_player {
     gpuconv_realtime *realtime; /* NULL: moving sources */
     gpuconv_motion *motion;     /* moving sources, or a head that turns as in a file; NULL: none */
     gpuconv_path *path;         /* of these */
-    gpuconv_head *turns;        /* likewise; NULL: none */
+    gpuconv_head *turns;        /* the head of moving sources, as a file turns it; NULL: none */
     gc_follow *follow;          /* NULL: the head does not turn */
     gpuconv_sofa *sofa;         /* the responses of the turning head, or of moving sources */
     gc_decoder *decoder;        /* of ambisonics, which that head hears; NULL: it hears directions */

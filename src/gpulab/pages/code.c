@@ -440,7 +440,7 @@ EMBED(lab_softmax, LAB_FOLDER "/kernels/device/softmax.cuh")
 EMBED(lab_tma, LAB_FOLDER "/kernels/device/tma.cuh")
 EMBED(lab_wgmma, LAB_FOLDER "/kernels/device/wgmma.cuh")
 
-/* What the sources of the modules include besides headers of their own folder. */
+/* Headers of other folders that the sources of the modules include. */
 static const source headers[] = {{"gpulab/lab.h", lab_header},
                                  {"convolution.h", lab_convolution},
                                  {"kernels/device/softmax.cuh", lab_softmax},

@@ -253,7 +253,7 @@ static void put_time(FILE *to, double seconds) {
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
-/* What the page is made from. */
+/* The report of a page. */
 typedef struct page {
     FILE *to;
     const json_t *report;

@@ -45,7 +45,7 @@ gpuconv_status gc_lab_saved_load(const char *path, json_t **report, gpuconv_erro
 /* Returns the report of gpulab on an NVIDIA H200 as JSON, which tests/gpu/nvidia-h200-lab.json contains. */
 const char *gc_lab_recorded_text(void);
 
-/* The same of an NVIDIA H100, for modules that the other report does not have. */
+/* Returns the report of an NVIDIA H100, for modules that the report of the H200 lacks. */
 const char *gc_lab_recorded_text_h100(void);
 
 enum { GC_LAB_LEFT_OUT = '~' };
@@ -89,7 +89,7 @@ gpuconv_status gc_lab_write_module(const gc_lab_module *module, bool brief, FILE
 /* Prints a module as a chapter in Markdown, which also lists the effects. @return MEMORY */
 gpuconv_status gc_lab_write_chapter(const gc_lab_module *module, bool brief, FILE *to, gpuconv_error *error);
 
-/* What a thread block uses. */
+/* The resources of a thread block. */
 typedef struct gc_lab_block_shape {
     int threads;
     int registers;  /* per thread */

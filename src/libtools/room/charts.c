@@ -201,7 +201,7 @@ static void set_scales(gc_charts *c) {
         }
     for (int i = 0; i < c->channels; i++)
         for (int k = 0; k < POINTS; k++)
-            if (!(c->level[i][k] > top - 50)) /* the delay of what is hardly there says nothing */
+            if (!(c->level[i][k] > top - 50)) /* below this level the delay is random */
                 c->group[i][k] = (double)NAN;
     c->top = isfinite(top) ? 10 * ceil(top / 10) + 5 : 0;
     c->delay = fmax(1, delay * 1.1);

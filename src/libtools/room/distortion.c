@@ -53,7 +53,7 @@ bool gc_sweep_measure_growth(const gpuconv_ir *sweep, gc_sweep_growth *g) {
 
 /* ---- Harmonics --------------------------------------------------------------------------------------------------- */
 
-/* What is cut out of the response: GC_HARMONICS harmonics, then noise where no harmonic is. */
+/* The parts that are cut out of the response: GC_HARMONICS harmonics, then noise between them. */
 typedef struct cuts {
     double rate;
     int64_t window, points; /* frames of a cut, and of its transform */

@@ -100,7 +100,7 @@ gpuconv_status gc_figures_new(const char *path, const gc_figures_options *option
 gpuconv_status gc_figures_of(const gpuconv_ir *ir, const char *name, const gc_figures_options *options,
                              gc_figures *figures, gpuconv_error *error);
 
-/* Does the same for a response or a matrix as it is applied to the sound file `input`.
+/* Computes the figures of a response or a matrix as it is applied to the sound file `input`.
  * @return any status of gc_reader_open and gpuconv_ir_prepare */
 gpuconv_status gc_figures_prepared(const char *input, const char *path, const gpuconv_preparation *preparation,
                                    const gc_figures_options *options, gc_figures *figures, gpuconv_error *error);

@@ -107,7 +107,7 @@ static gpuconv_status clip_of_response(const gpuconv_ir *ir, gc_clip *clip, gpuc
     return GPUCONV_OK;
 }
 
-/* Copies a block of planes into the clip, as far as it has room. */
+/* Copies a block of planes into the clip, up to its end. */
 static void append(gc_clip *clip, int64_t *at, float *const *planes, int outputs, int64_t frames) {
     for (int64_t i = 0; i < frames && *at < clip->frames; i++, ++*at)
         for (int c = 0; c < clip->channels; c++)

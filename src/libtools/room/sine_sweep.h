@@ -65,7 +65,7 @@ typedef struct gc_distortion {
     double level[GC_DISTORTION_POINTS];                      /* of the fundamental, dB */
     double harmonic[GC_HARMONICS + 1][GC_DISTORTION_POINTS]; /* 2..GC_HARMONICS, per cent of the fundamental */
     double total[GC_DISTORTION_POINTS];                      /* THD of these harmonics, per cent */
-    double noise[GC_DISTORTION_POINTS];                      /* the same of noise: the least THD that can be seen */
+    double noise[GC_DISTORTION_POINTS]; /* THD of the noise: the smallest one that can be measured */
 } gc_distortion;
 
 /* Computes the distortion.
@@ -112,7 +112,7 @@ gpuconv_status gc_sweep_samples(const gc_sweep *sweep, float **samples, int64_t 
 /* Writes the sweep to a file of floats. @return ARGUMENT, FILE, FORMAT, MEMORY, CANCELLED */
 gpuconv_status gc_sweep_write(const gc_sweep *sweep, const char *path, gpuconv_error *error);
 
-/* What a channel of a recording contains. */
+/* The sweep in a channel of a recording. */
 typedef struct gc_sweep_channel {
     double crest; /* of the correlation with the sweep: its maximum relative to its RMS */
     int64_t lag;  /* frames from the beginning to the sweep; negative: the sweep began before the recording */

@@ -76,7 +76,7 @@ static const char *last_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Draws the field of the search: what is typed, or the name of the folder. */
+/* Draws the field of the search: the typed text, or the name of the folder. */
 static void draw_search(cairo_t *cr, const window *w) {
     const rectangle r = window_search(w);
     const bool typing = w->focus == PART_LIST || *w->search;

@@ -93,7 +93,7 @@ bool folder_path_of(const folder *f, const folder_entry *e, char path[WINDOW_PAT
     return length >= 0 && length < WINDOW_PATH_MOST;
 }
 
-/* Adds what a folder contains. @param below the path from the list's folder to it, with a slash at its end; "": the
+/* Adds the entries of a folder. @param below the path from the list's folder to it, with a slash at its end; "": the
  * list's folder itself. @return false: out of memory */
 static bool add_level(folder *f, const char *below) {
     enum { MOST = 20000 }; /* entries that are looked at */
@@ -181,7 +181,7 @@ static FILE *open_store(bool writes) {
     return fopen(store, writes ? "w" : "r");
 }
 
-/* Adds the files of the store: those that exist and are of this kind, or all. @return false: out of memory */
+/* Adds the files of the store that exist and are of this kind, or all. @return false: out of memory */
 static bool add_recent(folder *f, bool all) {
     enum { MOST = 30 };
     char line[WINDOW_PATH_MOST + 1];

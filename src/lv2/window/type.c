@@ -1,5 +1,5 @@
-/* What the keyboard types in the plug-in's window: a value for the knob that has it, otherwise what the list is
- * searched for, or a path. */
+/* Typing in the plug-in's window: a value for the knob that has the keyboard, else a text that the list is searched
+ * for, or a path. */
 #include "window.h"
 
 #include <X11/Xutil.h>

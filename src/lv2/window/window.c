@@ -1,4 +1,4 @@
-/* The plug-in's window on X11: opening it inside the host's, and what the mouse and the keyboard do. */
+/* The plug-in's window on X11: opens it inside the host's, and handles the mouse and the keyboard. */
 #include "window.h"
 
 #include <X11/Xutil.h>

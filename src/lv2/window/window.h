@@ -33,7 +33,7 @@ typedef struct folder {
     bool is_deep;                /* the folders below were read too */
     folder_entry *entry;         /* folders first, each in the order of names with numbers by value; the first one is
                                     ".." except at the root; behind them those of the folders below */
-    int total, count;            /* entries, and those that are shown */
+    int total, count;            /* entries of the folder, and entries that are shown */
     int seen;                    /* names that were looked at */
 } folder;
 
@@ -119,7 +119,7 @@ typedef struct button {
     int width;
 } button;
 
-/* What a form of the plug-in shows. */
+/* The parts of a form of the plug-in. */
 typedef struct panel {
     const knob *knob;
     int knobs, columns;
@@ -150,7 +150,7 @@ typedef struct window {
     int slot;                           /* the response that is shown and chosen */
     char path[SLOTS][WINDOW_PATH_MOST]; /* of the responses; "": none */
     char error[512];                    /* why the last one was not loaded; "": it was */
-    char search[WINDOW_PATH_MOST];      /* what the list is searched for, or a path that is typed */
+    char search[WINDOW_PATH_MOST];      /* the text that the list is searched for, or a typed path */
     char typed[24];                     /* value for the knob that has the keyboard */
     Window source;                      /* of a file that is dragged over the window */
     folder folder;
