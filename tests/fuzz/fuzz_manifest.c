@@ -2,7 +2,7 @@
  * the bytes are compressed before, or have the magic number of gzip: it is accepted or refused with a reason. A
  * compressed list gives the same entries. The valid entries are written and must be read again as equal entries. */
 #include "fuzz.h"
-#include "libtools/batch/entry/entry.h"
+#include "libtools/batch/list/manifest.h"
 
 #include <stdlib.h>
 #include <string.h>
