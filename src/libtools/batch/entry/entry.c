@@ -368,35 +368,26 @@ static bool fill_sources(const filling *f) {
         inputs = text_of(f, GC_COLUMN_INPUT);
     if (!responses)
         responses = text_of(f, GC_COLUMN_RESPONSE);
-    bool one_input = !text_of(f, GC_COLUMN_INPUTS), one_response = !text_of(f, GC_COLUMN_RESPONSES);
-    int x = one_input ? (inputs != NULL) : count_parts(inputs),
-        h = one_response ? (responses != NULL) : count_parts(responses);
-    int sources = x > h ? x : h;
-    if (x == 0 || h == 0)
+    if (!inputs || !responses)
         return true; /* refused later */
+    if ((!text_of(f, GC_COLUMN_INPUTS) && strchr(inputs, '|')) ||
+        (!text_of(f, GC_COLUMN_RESPONSES) && strchr(responses, '|')))
+        return gc_entry_refuse(
+            e, "a name with | cannot be one of several sources:", text_of(f, GC_COLUMN_INPUTS) ? responses : inputs);
+    const int x = count_parts(inputs), h = count_parts(responses), sources = x > h ? x : h;
     if ((x > 1 && h > 1 && x != h) || sources > 256)
         return gc_entry_refuse(e, "inputs and responses must name as many files as each other, or one, up to 256:",
                                x > h ? responses : inputs);
-    if ((one_input && strchr(inputs, '|')) || (one_response && strchr(responses, '|')))
-        return gc_entry_refuse(e, "a name with | cannot be one of several sources:", one_input ? inputs : responses);
-    if ((!one_input && has_empty_part(inputs)) || (!one_response && has_empty_part(responses)))
-        return gc_entry_refuse(e, "a list of files has an empty name:", one_input ? responses : inputs);
+    if (has_empty_part(inputs) || has_empty_part(responses))
+        return gc_entry_refuse(e, "a list of files has an empty name:", has_empty_part(inputs) ? inputs : responses);
     if (sources > 1) {
         e->extra->source = gc_calloc(sources - 1, sizeof *e->extra->source);
         if (!e->extra->source)
             return false;
         e->extra->sources = sources - 1;
     }
-    bool good = one_input ? true : fill_source_files(e, inputs, true, sources);
-    good = good && (one_response ? true : fill_source_files(e, responses, false, sources));
-    for (int i = 0; i < sources && good && (one_input || one_response); i++) {
-        if (one_input)
-            good = (*(i ? &e->extra->source[i - 1].input : &e->input) = strdup(inputs)) != NULL;
-        if (good && one_response)
-            good = (*(i ? &e->extra->source[i - 1].response : &e->response) = strdup(responses)) != NULL;
-    }
-    return good && fill_source_numbers(f, GC_COLUMN_GAINS, sources) &&
-           fill_source_numbers(f, GC_COLUMN_STARTS, sources);
+    return fill_source_files(e, inputs, true, sources) && fill_source_files(e, responses, false, sources) &&
+           fill_source_numbers(f, GC_COLUMN_GAINS, sources) && fill_source_numbers(f, GC_COLUMN_STARTS, sources);
 }
 
 /* Decides whether a relative path names a file below its folder: no "..", no trailing slash or dot. */

@@ -95,21 +95,14 @@ static bool put_text(json_t *object, const char *name, const char *text, bool *c
     return good;
 }
 
-static bool put_names(json_t *object, const gc_entry *e) {
-    static const char *const names[] = {"input", "response", "output"}, *const exact[] = {"input_bytes",
-                                                                                          "response_bytes",
-                                                                                          "output_bytes"};
-    const char *texts[] = {e->input, e->response, e->output};
-    bool good = true;
-    for (int i = 0; i < 3 && good; i++) {
-        bool changed = false;
-        good = !texts[i] || put_text(object, names[i], texts[i], &changed);
-        if (good && changed) {
-            char *hex = gc_text_hex(texts[i]);
-            good = hex && put(object, exact[i], json_string(hex));
-            free(hex);
-        }
-    }
+/* Adds a text, and its exact bytes as NAME_bytes if they are not UTF-8. */
+static bool put_exact(json_t *object, const char *name, const char *text) {
+    char exact[40];
+    bool changed = false, good = !text || put_text(object, name, text, &changed);
+    char *hex = good && changed ? gc_text_hex(text) : NULL;
+    (void)snprintf(exact, sizeof exact, "%s_bytes", name);
+    good = good && (!changed || (hex && put(object, exact, json_string(hex))));
+    free(hex);
     return good;
 }
 
@@ -126,21 +119,13 @@ static bool put_columns(json_t *object, const gc_entry *e, const gc_outcome *o) 
     json_t *columns = json_object();
     bool good = columns != NULL;
     for (int c = GC_COLUMN_GAIN; c < GC_COLUMNS && good; c++) {
-        char room[GC_NUMBER_TEXT], exact[40], *list;
-        bool changed = false;
+        char room[GC_NUMBER_TEXT], *list;
         const char *text = gc_entry_text(e, c, room, &list);
         const bool drawn = (c == GC_COLUMN_OFFSET && e->random_offset) ||
                            (c == GC_COLUMN_NOISE_OFFSET && e->extra && e->extra->noise_random);
         if (drawn)
             gc_number_print(c == GC_COLUMN_OFFSET ? o->offset : o->noise_offset, room);
-        text = text && drawn ? room : text;
-        good = !text || put_text(columns, gc_columns[c], text, &changed);
-        if (good && changed) {
-            char *hex = gc_text_hex(text);
-            (void)snprintf(exact, sizeof exact, "%s_bytes", gc_columns[c]);
-            good = hex && put(columns, exact, json_string(hex));
-            free(hex);
-        }
+        good = put_exact(columns, gc_columns[c], text && drawn ? room : text);
         free(list);
     }
     if (good && json_object_size(columns) > 0)
@@ -216,7 +201,8 @@ char *gc_settings_of(const gc_entry *e) {
 char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
     json_t *object = json_object();
     bool changed;
-    bool good = put(object, "line", json_integer(e->line)) && put_names(object, e);
+    bool good = put(object, "line", json_integer(e->line)) && put_exact(object, "input", e->input) &&
+                put_exact(object, "response", e->response) && put_exact(object, "output", e->output);
     good = good && put(object, "status", json_string(o->status ? "failed" : "done"));
     if (o->status)
         good = good && put_text(object, "reason", o->reason, &changed);
