@@ -1,7 +1,7 @@
 /*
  * The search for a plan: walks the algorithms of a backend and the sizes of each, and takes those with the lowest cost.
- * All sizes of an algorithm are costed before one is chosen, because some algorithms bound their memory by that of their
- * smallest size.
+ * All sizes of an algorithm are costed before one is chosen, because some algorithms bound their memory by that of
+ * their smallest size.
  */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
