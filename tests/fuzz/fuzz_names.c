@@ -2,8 +2,8 @@
  * inside strings, and messages and reports have only printable UTF-8 characters. */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/visible.h"
+#include "libgpuconv/report/plot.h"
 #include "libgpuconv/report/report.h"
-#include "libgpuconv/report/script.h"
 #include "libtools/room/page.h"
 
 #include <math.h>

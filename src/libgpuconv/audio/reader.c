@@ -1,15 +1,16 @@
 /* Reading files and pipes through libsndfile. */
+#include "file.h"
+
 #include "buffered_io.h"
 #include "extent.h"
-#include "file.h"
 #include "format.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
 #include "media.h"
-#include "open_input.h"
 #include "pipe_source.h"
 #include "riff.h"
 #include "sndfile_open.h"
@@ -23,6 +24,51 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- Opening: files, named pipes and standard input -------------------------------------------------------------- */
+
+/* Returns whether an open file is a pipe or a socket, and its name that of a descriptor which the process has open. */
+static bool is_open_pipe(const char *path, const struct stat *st) {
+    return (S_ISFIFO(st->st_mode) || S_ISSOCK(st->st_mode)) &&
+           (strcmp(path, "standard input") == 0 || strcmp(path, "/dev/stdin") == 0 ||
+            strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0);
+}
+
+static gpuconv_status check_type(const char *path, gc_input_kind kind, const struct stat *st, gpuconv_error *error) {
+    const bool any = kind == GC_INPUT_ANY || (kind == GC_INPUT_REGULAR_OR_FD && is_open_pipe(path, st));
+    const bool device = S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode);
+    if (S_ISDIR(st->st_mode) || device || (!any && !S_ISREG(st->st_mode)))
+        return gc_input_file_check(path, st, error);
+    if (S_ISREG(st->st_mode) && st->st_size == 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the file is empty", path);
+    return GPUCONV_OK;
+}
+
+/* Opens a path without waiting for a writer of a named pipe: the first read waits, and can be interrupted. */
+static int open_path(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return fd < 0 && errno == EWOULDBLOCK ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : fd;
+}
+
+/* Opens a path, or standard input for "-", of a kind that is allowed, without waiting for the writer of a named pipe.
+ * @return FILE, FORMAT (an empty file) */
+static gpuconv_status open_input(const char *path, gc_input_kind kind, int *fd, struct stat *st, gpuconv_error *error) {
+    const bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    gpuconv_status status = GPUCONV_OK;
+    *fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open_path(path);
+    if (*fd < 0 || fstat(*fd, st) != 0)
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", name, strerror(errno));
+    else if (standard && isatty(*fd))
+        status = gc_fail(error, GPUCONV_ERROR_FILE, "standard input is a terminal; redirect a file or a pipe to it");
+    else
+        status = check_type(name, kind, st, error);
+    if (status && *fd >= 0)
+        close(*fd);
+    return status;
+}
+
+/* ---- Readers ----------------------------------------------------------------------------------------------------- */
 
 enum { PIECE_BYTES = 1 << 17 }; /* floats are checked for NaN in pieces of this size, while they are in the cache */
 
@@ -360,7 +406,7 @@ gpuconv_status gc_reader_open(const char *path, const gc_input_options *options,
     struct stat st;
     int fd;
     *reader = NULL;
-    gpuconv_status status = gc_open_input(path, options ? options->kind : GC_INPUT_ANY, &fd, &st, error);
+    gpuconv_status status = open_input(path, options ? options->kind : GC_INPUT_ANY, &fd, &st, error);
     if (status)
         return status;
     if (strcmp(path, "-") == 0)

@@ -1,8 +1,11 @@
-/* One run of a job from file to file: prepares the response, plans, and transfers through an engine. */
+/* One run of a job from file to file: prepares the response, plans, and transfers through an engine. A thread starts
+ * the GPU meanwhile, because that takes as long as reading a large matrix of responses. The context of a device belongs
+ * to the process: the thread that convolves finds it made. */
 #include "file_task.h"
 
-#include "early_start.h"
+#include "gpuconv.h"
 #include "job_notes.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
@@ -13,7 +16,50 @@
 #include "libgpuconv/ir/prepare.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
+
+typedef struct gc_early_start {
+    pthread_t thread;
+    bool started;
+    gpuconv_config config;
+    double seconds; /* that the start took; 0: none */
+} gc_early_start;
+
+/* ---- An early start of the GPU ----------------------------------------------------------------------------------- */
+
+/* Samples that two cores convolve in about a second. */
+static const int64_t many_samples = INT64_C(1) << 27;
+
+static void *start_gpu(void *argument) {
+    gc_early_start *s = argument;
+    const double begin = gc_now();
+    gpuconv_error ignored = {0}; /* the thread that convolves finds it again */
+    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    if (gpu)
+        (void)gpu->start(&s->config, &ignored);
+    s->seconds = gc_now() - begin;
+    return NULL;
+}
+
+/* Begins to start the GPU if the backend is CUDA, or if it is AUTO and `samples` (of the input, all channels) are so
+ * many that a GPU is worth its start. A failure is told by the plan, which starts the GPU itself then. */
+static void early_start_begin(gc_early_start *s, const gpuconv_config *config, int64_t samples) {
+    const bool wanted =
+        config->backend == GPUCONV_BACKEND_CUDA || (config->backend == GPUCONV_BACKEND_AUTO && samples >= many_samples);
+    s->config = *config;
+    s->seconds = 0;
+    s->started = wanted && pthread_create(&s->thread, NULL, start_gpu, s) == 0;
+}
+
+/* Waits until the GPU has started. Call it once for each gc_early_start_begin. */
+static void early_start_wait(gc_early_start *s) {
+    if (s->started)
+        pthread_join(s->thread, NULL);
+    s->started = false;
+}
+
+/* ---- The run ----------------------------------------------------------------------------------------------------- */
 
 /* Seconds of silence before the onset of a response from which on a note is sent. */
 static const double noted_silence = 0.005;
@@ -92,11 +138,11 @@ static gpuconv_status set_up(gc_file_task *t, const gpuconv_config *config, gpuc
     gpuconv_config sized = *config;
     gc_early_start gpu;
     sized.frames = in->frames;
-    gc_early_start_begin(&gpu, config, in->frames * in->channels);
+    early_start_begin(&gpu, config, in->frames * in->channels);
     gpuconv_status status = prepare(job, in, &t->shaped, &t->ir, error);
     if (!status && t->announce)
         measure_response(t);
-    gc_early_start_wait(&gpu);
+    early_start_wait(&gpu);
     const double ready = gc_now();
     const gc_window_wish wish = {job->mode, job->tail, job->tail_floor, in->rate, in->frames, job->input};
     gc_window window;
