@@ -547,7 +547,7 @@ static gpuconv_status reset(gpuconv_streamer *streamer, struct CUstream_st *stre
     return GPUCONV_OK;
 }
 
-/* Rows are planned one by one while they are computed (row_plan.c). */
+/* Rows are planned one by one while they are computed (rows.c). */
 static gpuconv_status plan_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
     (void)job;
     (void)plan;

@@ -1,4 +1,4 @@
-/* Rows of a batch on a CUDA device (cuda_items.c), shared by the batch backend and its benchmark. */
+/* Rows of a batch on a CUDA device (cuda_batch.c), shared by the batch backend and its benchmark. */
 #ifndef GC_CUDA_CUDA_BATCH_H
 #define GC_CUDA_CUDA_BATCH_H
 

@@ -98,7 +98,7 @@ void *gc_cuda_host_table(gc_cuda_resources *resources, int64_t count, int64_t si
 const float2 *gc_cuda_twiddles(gc_cuda_resources *resources, void (*write)(int64_t points, float2 *table),
                                int64_t points, int64_t count);
 
-/* Allocates page-locked host memory, not initialised (cuda_pinned.h). */
+/* Allocates page-locked host memory, not initialised. */
 void *gc_cuda_pinned(gc_cuda_resources *resources, int64_t bytes);
 
 /* Waits for all streams of the set, releases everything and leaves the thread's current device as it was; clears the
