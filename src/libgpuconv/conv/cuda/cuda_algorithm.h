@@ -82,7 +82,8 @@ static inline const gc_cuda_algorithm *gc_cuda_algorithm_of(const gc_choice *cho
     return (const gc_cuda_algorithm *)choice->algorithm;
 }
 
-/* ---- What the rows share (cuda_convolver.c) ----------------------------------------------------------------------- */
+/* ---- What the rows share (cuda_convolver.c) -----------------------------------------------------------------------
+ */
 
 /* The entries of a row. */
 void gc_cuda_cost(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *choice);
