@@ -165,7 +165,7 @@ def batch(
     inputs: instead of a manifest: files, patterns such as "corpus/**/*.flac", or tar shards.
     irs, noises: files, patterns or lists, of which `pick` takes for each input: "random" (of `seed`), "all", "cycle".
         noises need the option `snr`.
-    out: folder of the results; it also gets results.jsonl, one line for each file, and manifest.csv of what was picked.
+    out: folder of the results, in which no file that is read may lie; it also gets results.jsonl, one line for each file, and manifest.csv of what was picked.
     segments: Kaldi segments of a wav.scp. shard_size: pack the outputs into tar files of so many entries; 0: loose files.
     id_suffix: follows the identifiers of recordings, cuts and supervisions in a list of outputs for lhotse; "": nothing does.
     absolute: paths in a list of outputs begin with /, instead of with `out`.

@@ -397,7 +397,8 @@ static int command(const char **arguments, int count) {
 }
 
 static struct poptOption table[] = {
-    {"out", 'o', POPT_ARG_STRING, &given.out, 0, "folder for the results, created if it does not exist", "FOLDER"},
+    {"out", 'o', POPT_ARG_STRING, &given.out, 0,
+     "folder for the results, created if it does not exist; no file that is read may lie in it", "FOLDER"},
     {"resume", '\0', POPT_ARG_NONE, &given.resume, 0,
      "skip entries that FOLDER/results.jsonl records as done and whose files have not changed since", NULL},
     {"fail-fast", '\0', POPT_ARG_NONE, &given.fail_fast, 0, "start no other file after the first failure", NULL},
