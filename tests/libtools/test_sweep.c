@@ -6,12 +6,12 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/object.h"
 #include "libtools/room/sine_sweep.h"
+#include "libtools/room/synth.h"
 #include "oracle.h"
 
 #include <math.h>
 
 static const double pi = 3.14159265358979323846;
-enum { RATE = 48000 };
 
 /* A polynomial, and after it a filter of two taps. */
 typedef struct chain {
@@ -303,11 +303,41 @@ static void drift_and_lost_frames_are_found(void **state) {
     }
 }
 
+/* A plate and a spring delay each frequency otherwise, as neither drift nor lost frames do. */
+static void dispersion_is_neither_drift_nor_lost_frames(void **state) {
+    (void)state;
+    static const gc_synth_kind kinds[] = {GC_SYNTH_PLATE, GC_SYNTH_SPRING, GC_SYNTH_PLATE};
+    for (int k = 0; k < COUNT(kinds); k++) {
+        gc_synth synth = gc_synth_default();
+        synth.kind = kinds[k];
+        if (k == 2) {
+            synth.size[0] = 1;
+            synth.size[1] = 0.5;
+        }
+        const char *path = files_path("dispersion.wav");
+        gpuconv_ir *ir = NULL;
+        assert_int_equal(gc_synth_write(&synth, path, NULL), GPUCONV_OK);
+        assert_int_equal(gpuconv_ir_load(path, &ir, NULL), GPUCONV_OK);
+        gpuconv_ir *mono = make_ir(gc_ir_plane(ir, 0), gpuconv_ir_frames(ir)), *recording = NULL;
+        gpuconv_ir *sweep = make_sweep(3, 10, 24000);
+        assert_int_equal(gpuconv_ir_series(sweep, mono, &recording, NULL), GPUCONV_OK);
+        gc_sweep_channel found;
+        free(solve(recording, sweep, NULL, NULL, &found));
+        CHECK(found.timing.drift == 0 && found.timing.lost == 0, "case %d: %g ppm, %lld frames lost", k,
+              found.timing.drift, (long long)found.timing.lost);
+        gpuconv_ir_free(sweep);
+        gpuconv_ir_free(recording);
+        gpuconv_ir_free(mono);
+        gpuconv_ir_free(ir);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distortion_is_that_of_the_polynomial),
         cmocka_unit_test(growth_is_measured_and_other_signals_are_refused),
         cmocka_unit_test(drift_and_lost_frames_are_found),
+        cmocka_unit_test(dispersion_is_neither_drift_nor_lost_frames),
         cmocka_unit_test(the_microphone_is_removed),
         cmocka_unit_test(calibration_files_are_read_or_refused),
         cmocka_unit_test(levels_are_those_of_the_calibrator),

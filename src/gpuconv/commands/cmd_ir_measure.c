@@ -52,9 +52,8 @@ static void warn_of_timing(const char *name, const gc_sweep_timing *t) {
                              name, fabs(t->drift), t->drift > 0 ? "faster" : "slower");
     if (t->lost)
         (void)gc_print_error(GC_EXIT_DONE,
-                             "%s: about %lld frames were %s near %.1f s, unless the response is that of a plate or a "
-                             "spring; measure again, with larger blocks",
-                             name, llabs((long long)t->lost), t->lost > 0 ? "lost" : "inserted", t->place);
+                             "%s: about %lld frames were %s near %.1f s; measure again, with larger blocks", name,
+                             llabs((long long)t->lost), t->lost > 0 ? "lost" : "inserted", t->place);
 }
 
 /* Prints the levels of a channel in dB SPL, if the microphone's sensitivity is known. */

@@ -28,6 +28,13 @@ typedef struct excerpt {
     double *re, *im, *yr, *yi;
 } excerpt;
 
+/* Hz from which the peaks of parts of the spectrum are looked at. */
+static const double lowest = 200;
+
+static int64_t bin_of(const excerpt *e, double hz) {
+    return gc_max(1, (int64_t)(hz * (double)e->points / e->rate));
+}
+
 /* Cuts out 80 ms before and after the peak, and transforms them. */
 static bool open_excerpt(excerpt *e, const double *response, int64_t points, double rate) {
     int64_t peak = 0;
@@ -39,7 +46,7 @@ static bool open_excerpt(excerpt *e, const double *response, int64_t points, dou
     if (!e->re)
         return false;
     e->im = e->re + e->points;
-    e->yr = e->im + e->points;
+    e->yr = e->im + e->points; /* yi follows, as im follows re */
     e->yi = e->yr + e->points;
     for (int64_t i = 0; i < e->points; i++) {
         const double weight = 0.5 - 0.5 * cos(2 * pi * (double)i / (double)e->points);
@@ -64,10 +71,9 @@ static double highest(excerpt *e, int64_t *at) {
     return sqrt(most);
 }
 
-/* Returns the peak with a drift of clocks removed. The drift e delays the frequency f of a sweep that grows e-fold in L
- * seconds by e L (1 + ln(f / from)); the phase is the integral of that. */
-static double correct_drift(excerpt *e, const gc_sweep_growth *g, double drift) {
-    int64_t unused;
+/* Removes a drift of clocks from the spectrum: yr, yi. The drift e delays the frequency f of a sweep that grows e-fold
+ * in L seconds by e L (1 + ln(f / from)); the phase is the integral of that. */
+static void correct_drift(excerpt *e, const gc_sweep_growth *g, double drift) {
     for (int64_t k = 0; k < e->points; k++) {
         const double hz = (double)k * e->rate / (double)e->points;
         const bool there = k < e->points / 2 && hz >= g->from && hz <= g->to;
@@ -75,6 +81,12 @@ static double correct_drift(excerpt *e, const gc_sweep_growth *g, double drift) 
         e->yr[k] = there ? e->re[k] * cos(phase) - e->im[k] * sin(phase) : 0;
         e->yi[k] = there ? e->re[k] * sin(phase) + e->im[k] * cos(phase) : 0;
     }
+}
+
+/* Returns the peak with a drift of clocks removed. */
+static double peak_without(excerpt *e, const gc_sweep_growth *g, double drift) {
+    int64_t unused;
+    correct_drift(e, g, drift);
     return highest(e, &unused);
 }
 
@@ -90,32 +102,47 @@ static double peak_between(excerpt *e, int64_t from, int64_t to, int64_t *at) {
     return highest(e, at);
 }
 
-/* Returns whether the octaves below and above a split arrive with the parts: dispersion, as in a plate, delays them
- * otherwise. */
-static bool is_step(excerpt *e, int64_t split, int64_t first, int64_t last, const int64_t *part) {
-    int64_t below = 0, above = 0;
-    const double most = fabs((double)(part[0] - part[1])) / 4;
-    return peak_between(e, gc_max(first, split / 2), split, &below) >= 0 &&
-           peak_between(e, split, gc_min(last, 2 * split), &above) >= 0 && fabs((double)(below - part[0])) <= most &&
-           fabs((double)(above - part[1])) <= most;
+/* Sums the peaks of the half octaves from a split to `end`, below or above it. A direct sound has its peak at one time
+ * in all of them, so that its own peak is nearly the sum; dispersion, as in a plate or a spring, moves each one
+ * elsewhere.
+ * @return the share of `peak`, that of all together */
+static double coherence(excerpt *e, int64_t split, int64_t end, double peak) {
+    double sum = 0;
+    for (int64_t edge = split, next; edge != end; edge = next) {
+        int64_t unused;
+        next = end > split ? gc_min(end, llrint((double)edge * sqrt(2))) : gc_max(end, llrint((double)edge / sqrt(2)));
+        sum += fabs(peak_between(e, gc_min(edge, next), gc_max(edge, next), &unused));
+    }
+    return peak / sum;
 }
 
-/* Searches the frequency above which the response must be moved. @return the gain of the peak; negative: it failed */
+/* Returns whether the response without a drift is that of a room, whose direct sound then has one time. */
+static bool is_drift(excerpt *e, const gc_sweep_growth *g, double drift) {
+    const int64_t first = bin_of(e, fmax(lowest, g->from)), last = bin_of(e, fmin(g->to, e->rate / 2));
+    int64_t unused;
+    correct_drift(e, g, drift);
+    memcpy(e->re, e->yr, 2 * (size_t)e->points * sizeof *e->re);
+    return coherence(e, first, last, peak_between(e, first, last, &unused)) > 0.85;
+}
+
+/* Searches the frequency above which the response must be moved. Peaks of room responses were at least 0.73 of the sum
+ * of their half octaves below it and 0.94 above, those of plates and springs at most 0.74 above. @return the gain of
+ * the peak; negative: it failed */
 static double search_loss(excerpt *e, const gc_sweep_growth *g, gc_sweep_timing *found) {
-    const double bin = e->rate / (double)e->points, top = fmin(g->to, e->rate / 2);
-    const double lowest = fmax(200, g->from);
-    const int64_t first = gc_max(1, (int64_t)(lowest / bin)), last = (int64_t)(top / bin);
+    const double from = fmax(lowest, g->from), top = fmin(g->to, e->rate / 2);
+    const int64_t first = bin_of(e, from), last = bin_of(e, top);
     int64_t unused;
     const double plain = peak_between(e, first, last, &unused);
     double best = 0;
-    for (int step = 0; 2 * lowest * exp2(step / 12.0) < 0.95 * top; step++) {
-        const double hz = 2 * lowest * exp2(step / 12.0);
+    for (int step = 0; 2 * from * exp2(step / 12.0) < 0.95 * top; step++) {
+        const double hz = 2 * from * exp2(step / 12.0);
         int64_t at[2] = {0, 0};
-        const int64_t split = (int64_t)(hz / bin);
+        const int64_t split = bin_of(e, hz);
         const double low = peak_between(e, first, split, &at[0]), high = peak_between(e, split, last, &at[1]);
         if (low < 0 || high < 0)
             return -1;
-        if (low + high > best && is_step(e, split, first, last, at)) {
+        if (low + high > fmax(best, loss_gain * plain) && coherence(e, split, first, low) > 0.65 &&
+            coherence(e, split, last, high) > 0.85) {
             best = low + high;
             *found = (gc_sweep_timing){.lost = at[0] - at[1], .place = g->seconds * log(hz / g->from)};
         }
@@ -125,7 +152,7 @@ static double search_loss(excerpt *e, const gc_sweep_growth *g, gc_sweep_timing 
 
 /* Searches the correction, of drift or of lost frames, that makes the direct sound highest. Both are 0 unless it
  * becomes higher by a tenth (drift) or a fifth (lost frames). Not found: a drift of fewer than about 12 frames over the
- * sweep, less than 0.5 ms of lost frames. Dispersion, as of a plate or a spring, can be taken for lost frames.
+ * sweep, less than 0.5 ms of lost frames.
  * @param response periodic: the recording divided by the sweep, `points` values
  * @return false if memory is exhausted or the work was cancelled */
 static bool time_sweep(const double *response, int64_t points, double rate, const gc_sweep_growth *g,
@@ -135,11 +162,11 @@ static bool time_sweep(const double *response, int64_t points, double rate, cons
     *timing = (gc_sweep_timing){0};
     const double whole = g->seconds * log(g->to / g->from) * rate; /* frames of the sweep */
     bool good = open_excerpt(&e, response, points, rate);
-    const double plain = good ? correct_drift(&e, g, 0) : -1;
+    const double plain = good ? peak_without(&e, g, 0) : -1;
     double best = plain, moved = 0;
     good = plain >= 0;
     for (double shift = -ceil(0.005 * rate); good && shift <= 0.005 * rate; shift += 2) {
-        const double peak = correct_drift(&e, g, shift / whole);
+        const double peak = peak_without(&e, g, shift / whole);
         good = peak >= 0;
         if (peak > best) {
             best = peak;
@@ -148,9 +175,9 @@ static bool time_sweep(const double *response, int64_t points, double rate, cons
     }
     const double split = good ? search_loss(&e, g, &loss) : -1;
     good = split >= 0;
-    if (good && split > fmax(best / plain, loss_gain) && fabs((double)loss.lost) >= 0.0005 * rate)
+    if (good && split > best / plain && fabs((double)loss.lost) >= 0.0005 * rate)
         *timing = loss;
-    else if (good && best > drift_gain * plain)
+    else if (good && best > drift_gain * plain && is_drift(&e, g, moved / whole))
         timing->drift = 1e6 * moved / whole;
     free(e.re);
     return good;
