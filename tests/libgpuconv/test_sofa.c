@@ -62,6 +62,7 @@ static void every_layout_gives_the_same_values(void **state) {
         assert_int_equal(form.frames, 8); /* 6 taps and the longest delay */
         assert_true(s->responses->rate == 48000 && s->longest_delay == 2 && form.lead == 0);
         assert_string_equal(s->conventions, "SimpleFreeFieldHRIR");
+        assert_true(s->exchanged == (i == 2 || i == 4));
         assert_string_equal(s->title, i == 0 ? "Pr\xc3\xbc"
                                                "fung"
                                              : "latest");
@@ -99,6 +100,41 @@ static void units_that_are_not_read_are_refused(void **state) {
         assert_int_equal(read_bytes(bytes, size), GPUCONV_ERROR_FORMAT);
         CHECK(strstr(message, "the units of SourcePosition are 'radian, radian, "), "%s", message);
     }
+    free(bytes);
+}
+
+/* What HDF5 may leave out of a file, or put into another one, is refused by a message that names the data set. */
+static void links_and_missing_values_are_refused(void **state) {
+    (void)state;
+    static const char *const files[][2] = {{SETS "linked.sofa", "Data.IR: is a link to another place"},
+                                           {SETS "symbol.sofa", "Data.IR: is a link to another place"},
+                                           {SETS "never.sofa", "Data.IR: values are missing, or were never written"}};
+    for (int i = 0; i < COUNT(files); i++) {
+        size_t size;
+        uint8_t *bytes = content(files[i][0], &size);
+        assert_int_equal(read_bytes(bytes, size), GPUCONV_ERROR_FORMAT);
+        CHECK(strstr(message, files[i][1]), "%s", message);
+        free(bytes);
+    }
+}
+
+/* A file may begin behind bytes of the user's, as many as a power of two from 512 on. */
+static void a_block_of_the_user_is_passed_over(void **state) {
+    (void)state;
+    enum { BASE = 24, END = 40 }; /* of a superblock of version 0: where addresses begin, and where the file ends */
+    size_t size;
+    uint8_t *bytes = content(SETS "old.sofa", &size), *moved = calloc(1, size + 2048);
+    CHECK(moved, "no memory");
+    for (uint64_t block = 512; block <= 2048; block *= 2) {
+        const uint64_t end = size + block;
+        memset(moved, 'x', (size_t)block);
+        memcpy(moved + block, bytes, size);
+        memcpy(moved + block + END, &end, sizeof end);
+        assert_int_equal(read_bytes(moved, (size_t)end), GPUCONV_ERROR_FORMAT); /* addresses of another base */
+        memcpy(moved + block + BASE, &block, sizeof block);
+        CHECK(read_bytes(moved, (size_t)end) == GPUCONV_OK, "%s", message);
+    }
+    free(moved);
     free(bytes);
 }
 
@@ -319,6 +355,8 @@ int main(void) {
         cmocka_unit_test(ambisonics_are_not_decoded_to_the_loudspeakers_of_a_room),
         cmocka_unit_test(reading_is_cancelled),
         cmocka_unit_test(units_that_are_not_read_are_refused),
+        cmocka_unit_test(links_and_missing_values_are_refused),
+        cmocka_unit_test(a_block_of_the_user_is_passed_over),
         cmocka_unit_test(hostile_files_end),
         cmocka_unit_test(no_byte_of_a_file_can_do_harm),
     };

@@ -22,6 +22,8 @@ brir.sofa    MultiSpeakerBRIR, 48000 Hz: 8 orientations of a head, 45 degrees ap
              and -30 degrees and 2 m; the first tap tells the orientation and the loudspeaker
 mimo.sofa    SingleRoomMIMOSRIR: the same
 filters.sofa SimpleFreeFieldHRSOS, which is not read
+linked.sofa  its Data.IR is a soft link, in the newest layout; symbol.sofa: in a symbol table
+never.sofa   its Data.IR was never written
 turned.sofa  SingleRoomSRIR, 48000 Hz: the first loudspeaker alone, from a listener 1 m above the floor
 """
 import os
@@ -185,6 +187,17 @@ def old():
             f[f"Link{i}"] = f["Data.Delay"]
 
 
+def refused():
+    for name, libver in {"linked": "latest", "symbol": "earliest", "never": "latest"}.items():
+        with h5py.File(os.path.join(HERE, name + ".sofa"), "w", libver=libver) as f:
+            for key, text in attributes("SimpleFreeFieldHRIR", "FIR", name).items():
+                f.attrs[key] = np.bytes_(text)
+            if name == "never":
+                f.create_dataset("Data.IR", (5, 2, 6), "f8")
+            else:
+                f["Data.IR"] = h5py.SoftLink("/raw/Data.IR")
+
+
 def indexes():
     responses, positions, delay = pattern()
     gzip = {"shuffle": True, "compression": "gzip"}
@@ -266,3 +279,4 @@ indexes()
 spectra()
 rooms()
 filters()
+refused()

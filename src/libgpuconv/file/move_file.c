@@ -224,14 +224,15 @@ static gpuconv_status note_motion(const move *m, gpuconv_error *error) {
     if (m->head)
         gc_track_describe(&m->head->text, head_rows);
     if (!status)
-        gc_note(job, "%s: %d channel%s %s%s %s%s%s%s%s, %s %d directions, every %g ms%s", job->response, channels,
+        gc_note(job, "%s: %d channel%s %s%s %s%s%s%s%s, %s %d directions, every %g ms%s%s", job->response, channels,
                 channels == 1 ? "" : "s", job->path ? "move" : "stay", channels == 1 ? "s" : "",
                 job->path ? "along " : "at ", job->path ? job->path : place, path_rows,
                 job->head ? " before a head that turns" : "", head_rows,
                 ambisonic                             ? "decoded by a fit to"
                 : how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of"
                                                       : "to the nearest of",
-                m->set->measurements, 1e3 * m->config.interval, job->doppler ? ", with the Doppler effect" : "");
+                m->set->measurements, 1e3 * m->config.interval, job->doppler ? ", with the Doppler effect" : "",
+                m->set->exchanged ? GC_SOFA_EXCHANGED : "");
     return status;
 }
 

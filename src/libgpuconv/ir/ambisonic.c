@@ -33,7 +33,7 @@ struct gc_decoder {
     double rate;
     gc_sofa_form form;
     gpuconv_decode how;
-    bool regularised, equalized;
+    bool regularised, equalized, exchanged;
     double *fit; /* channels x receivers x frames */
 };
 
@@ -226,6 +226,7 @@ gpuconv_status gc_decoder_new(const gpuconv_sofa *s, int order, gpuconv_decode h
                       .channels = n,
                       .receivers = s->receivers,
                       .measurements = s->measurements,
+                      .exchanged = s->exchanged,
                       .rate = s->responses->rate,
                       .form = gc_sofa_form_of(s, false),
                       .how = how == GPUCONV_DECODE_AUTO ? GPUCONV_DECODE_MAGLS : how,
@@ -288,7 +289,9 @@ gpuconv_status gc_decoder_turn(const gc_decoder *d, const gc_rotation *head, gpu
     }
     write_turned(d, turn, made);
     free(turn);
-    return gc_ir_finish(made, ir, error, "ambisonics of order %d (ACN, SN3D) fitted to %d directions, %s%s%s", d->order,
-                        d->measurements, names[d->how], d->equalized ? ", equalised to the diffuse field" : "",
-                        d->regularised ? ", which leave a part of the sphere open: the fit is regularised" : "");
+    return gc_ir_finish(made, ir, error, "ambisonics of order %d (ACN, SN3D) fitted to %d directions, %s%s%s%s",
+                        d->order, d->measurements, names[d->how],
+                        d->equalized ? ", equalised to the diffuse field" : "",
+                        d->regularised ? ", which leave a part of the sphere open: the fit is regularised" : "",
+                        d->exchanged ? GC_SOFA_EXCHANGED : "");
 }

@@ -33,18 +33,25 @@ static bool take_superblock(gc_hdf5 *f, gc_block *b) {
     const uint64_t end = gc_block_offset(f, b);
     (void)gc_block_take(b, is_old ? 2 * f->offset_bytes : 0); /* driver, name of the root group */
     f->root = gc_block_offset(f, b);
-    return base == 0 && end <= f->size && !b->cut;
+    return base == f->base && end <= f->base + f->size && !b->cut;
 }
 
-/* Reads the superblock, which must be at the beginning of the file. */
+/* Finds the superblock: at the beginning of the file, or behind a block of the user's, of 512, 1024, 2048 ... bytes. */
 static bool read_superblock(gc_hdf5 *f) {
-    enum { LONGEST = 96 };
-    gc_block b;
-    uint8_t *own = gc_hdf5_fetch(f, 0, gc_min((int64_t)f->size, LONGEST), &b);
-    if (!own)
-        return false;
-    const bool ok = take_superblock(f, &b);
-    free(own);
+    enum { LONGEST = 96, LEAST = 512 };
+    const uint64_t size = f->size;
+    bool ok = false;
+    while (!ok && f->base < size) {
+        gc_block b;
+        f->size = size - f->base;
+        uint8_t *own = gc_hdf5_fetch(f, 0, gc_min((int64_t)f->size, LONGEST), &b);
+        if (!own)
+            return false;
+        ok = take_superblock(f, &b);
+        free(own);
+        if (!ok)
+            f->base = gc_max(LEAST, 2 * (int64_t)f->base);
+    }
     return ok || gc_hdf5_damaged(f, "it does not begin as HDF5 does, or its end is missing");
 }
 

@@ -59,8 +59,7 @@ static bool read_address(gc_hdf5 *f, uint64_t at, const char *letters, uint64_t 
         return false;
     *address = gc_block_offset(f, &b);
     free(own);
-    return gc_hdf5_is_defined(f, *address) ? check_block(f, *address, letters)
-                                           : gc_hdf5_damaged(f, "a chunk of a data set is missing");
+    return gc_hdf5_is_defined(f, *address) ? check_block(f, *address, letters) : gc_hdf5_missing(f);
 }
 
 /* Reduces the run, which is a whole block, to the page of an element. The bits of the pages begin with bit `first_bit`
@@ -74,7 +73,7 @@ static bool find_page(gc_hdf5 *f, gc_hdf5_array *a, uint64_t number, uint64_t bi
     a->first += i * page;
     a->count = gc_min(page, a->count - i * page);
     a->address += CHECKSUM + i * (page * (uint64_t)a->element_bytes + CHECKSUM);
-    return is_written || (own && gc_hdf5_damaged(f, "a chunk of a data set is missing"));
+    return is_written || (own && gc_hdf5_missing(f));
 }
 
 /* Finds the run of an element of a fixed array. */

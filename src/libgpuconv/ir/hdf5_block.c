@@ -18,6 +18,13 @@ bool gc_hdf5_damaged(gc_hdf5 *f, const char *what) {
     return false;
 }
 
+bool gc_hdf5_missing(gc_hdf5 *f) {
+    f->status = gc_fail(f->error, GPUCONV_ERROR_FORMAT,
+                        "%s: %s: values are missing, or were never written; write the file again with all of them",
+                        f->path, f->set);
+    return false;
+}
+
 bool gc_hdf5_unread(gc_hdf5 *f, const char *what) {
     f->status = gc_fail(f->error, GPUCONV_ERROR_FORMAT,
                         "%s: %s%s%s; save it again as netCDF-4, without filters other than deflate and shuffle",
@@ -35,7 +42,7 @@ bool gc_hdf5_read_bytes(gc_hdf5 *f, uint64_t address, int64_t bytes, void *to) {
         return gc_hdf5_damaged(f, "an address points behind the end of the file");
     for (int64_t done = 0; done < bytes;) {
         const int64_t piece = gc_min(bytes - done, 1 << 20);
-        const ssize_t got = pread(f->fd, (char *)to + done, (size_t)piece, (off_t)(address + (uint64_t)done));
+        const ssize_t got = pread(f->fd, (char *)to + done, (size_t)piece, (off_t)(f->base + address + (uint64_t)done));
         if (gc_cancelled()) {
             f->status = gc_fail_cancelled(f->error, f->path);
             return false;

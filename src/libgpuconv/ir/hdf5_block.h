@@ -8,8 +8,8 @@
 struct gc_hdf5 {
     const char *path, *set;             /* the file, and the data set that is read; NULL: none yet */
     int fd, offset_bytes, length_bytes; /* sizes of addresses and lengths in the file */
-    uint64_t size, root;                /* of the file; address of the root group's header */
-    int64_t budget;                     /* bytes of metadata that may still be read: the end of every loop in a file */
+    uint64_t base, size, root; /* where addresses begin; bytes from there; address of the root group's header */
+    int64_t budget;            /* bytes of metadata that may still be read: the end of every loop in a file */
     gpuconv_status status;
     gpuconv_error *error;
 };
@@ -21,6 +21,13 @@ typedef struct gc_block {
     uint64_t address; /* of `at` in the file */
     bool cut;
 } gc_block;
+
+#define GC_HDF5_LINK "is a link to another place or file, which is not followed"
+
+/* Fails with FORMAT: values of the data set are not in the file. HDF5 files may leave out those that were never
+ * written.
+ */
+bool gc_hdf5_missing(gc_hdf5 *file);
 
 /* Fails with FORMAT: the file contradicts itself, or is cut off. */
 bool gc_hdf5_damaged(gc_hdf5 *file, const char *what);

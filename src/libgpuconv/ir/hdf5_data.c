@@ -61,7 +61,7 @@ static float value_at(const gc_hdf5_type *type, const uint8_t *array, int64_t i)
 static bool read_plain(gc_hdf5 *f, const gc_hdf5_set *set, float *values) {
     const int64_t size = set->type.size;
     if (set->bytes < set->space.values * size || !gc_hdf5_is_defined(f, set->address))
-        return gc_hdf5_damaged(f, "the values of a data set are missing");
+        return gc_hdf5_missing(f);
     uint8_t *raw = gc_alloc(PIECE, size);
     bool ok = raw || gc_hdf5_fail_memory(f);
     for (int64_t at = 0; at < set->space.values && ok; at += PIECE) {
@@ -182,7 +182,7 @@ static bool read_chunk(reading *r, const gc_hdf5_place *p, gc_block *position, b
     for (int d = 0; d < r->set->space.rank && position; d++)
         same = gc_block_number(position, 8) == (uint64_t)(start[d] / (in_chunks ? r->set->chunk[d] : 1)) && same;
     if (!same || !gc_hdf5_is_defined(f, p->address))
-        return gc_hdf5_damaged(f, "a chunk of a data set is missing, or there twice");
+        return gc_hdf5_missing(f);
     if (p->bytes > (uint64_t)r->room)
         return gc_hdf5_damaged(f, "a chunk is longer than its values");
     r->stored += p->bytes;
@@ -300,11 +300,11 @@ static bool read_chunked(gc_hdf5 *f, const gc_hdf5_set *set,
     if (!measure_chunks(&r))
         return false;
     if (!gc_hdf5_is_defined(f, set->address))
-        return gc_hdf5_damaged(f, "the values of a data set are missing");
+        return gc_hdf5_missing(f);
     r.buffer = gc_alloc(r.room, 1);
     r.other = gc_alloc(r.room, 1);
     bool ok = (r.buffer && r.other) || gc_hdf5_fail_memory(f);
-    ok = ok && read_by_index(&r) && (r.next == r.chunks || gc_hdf5_damaged(f, "a chunk of a data set is missing"));
+    ok = ok && read_by_index(&r) && (r.next == r.chunks || gc_hdf5_missing(f));
     free(r.buffer);
     free(r.other);
     return ok;

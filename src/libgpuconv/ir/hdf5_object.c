@@ -183,9 +183,10 @@ bool gc_hdf5_take_link(gc_hdf5 *f, gc_block *b, gc_hdf5_object *o) {
     const gc_block name = gc_block_take(b, length <= INT64_MAX ? (int64_t)length : -1);
     if (version != 1 || name.cut)
         return gc_hdf5_damaged(f, "a link of the root group");
-    if (kind == 0 && o->link && gc_hdf5_is_named(&name, o->link))
-        o->target = gc_block_offset(f, b);
-    return true;
+    if (!o->link || !gc_hdf5_is_named(&name, o->link))
+        return true;
+    o->target = gc_block_offset(f, b);
+    return kind == 0 || gc_hdf5_unread(f, GC_HDF5_LINK);
 }
 
 /* Copies a text, which may end with zeros, and ends it with '\0'. */

@@ -63,14 +63,16 @@ static bool take_symbols(void *context, gc_block *key, uint64_t address) {
     const int64_t symbols = (int64_t)gc_block_number(&b, 2);
     free(own);
     own = gc_hdf5_fetch(f, address + PREFIX, symbols * (2 * f->offset_bytes + REST), &b);
-    const bool ok = own;
+    bool ok = own;
     for (int64_t i = 0; i < symbols && ok; i++) {
         const uint64_t offset = gc_block_offset(f, &b), object = gc_block_offset(f, &b);
         (void)gc_block_take(&b, REST);
         gc_block name = s->names;
         (void)gc_block_take(&name, offset <= INT64_MAX ? (int64_t)offset : -1);
-        if (!name.cut && gc_hdf5_is_named(&name, s->object->link))
+        if (!name.cut && gc_hdf5_is_named(&name, s->object->link)) {
             s->object->target = object;
+            ok = gc_hdf5_is_defined(f, object) || gc_hdf5_unread(f, GC_HDF5_LINK);
+        }
     }
     free(own);
     return ok;

@@ -17,6 +17,9 @@ typedef struct gc_shell {
     gc_sphere_mesh *mesh; /* NULL: not made yet */
 } gc_shell;
 
+/* Ends the line on a set whose receivers were exchanged. */
+#define GC_SOFA_EXCHANGED "; the file has the right receiver first: both are exchanged"
+
 /* An open set: one response for each measurement and receiver (ear), at the direction of its source. */
 struct gpuconv_sofa {
     char *name;            /* of the file */
@@ -28,6 +31,7 @@ struct gpuconv_sofa {
     _Atomic(double) *onset; /* per response: delay within its taps in frames; NaN: not computed yet */
     double longest_delay;
     bool fractions; /* a delay is no whole number of frames */
+    bool exchanged; /* the file has the right one of two receivers first */
     int shells;
     gc_shell *shell; /* by rising distance, or per loudspeaker */
     char conventions[128], title[128], listener[128];

@@ -449,6 +449,7 @@ static gpuconv_status convert(contents *c, const gc_hdf5_text *texts, gpuconv_so
     (void)snprintf(s->conventions, sizeof s->conventions, "%s", texts[SOFA_CONVENTIONS].value);
     (void)snprintf(s->title, sizeof s->title, "%s", texts[TITLE].value);
     (void)snprintf(s->listener, sizeof s->listener, "%s", texts[LISTENER].value);
+    s->exchanged = c->right_first;
     const gc_room room = room_of(c);
     fill(c, &room, s);
     s->name = strdup(c->path);

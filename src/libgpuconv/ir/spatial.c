@@ -47,16 +47,17 @@ static int find_blends(const gpuconv_sofa *s, const gc_directions *d, const gc_s
 /* Appends to the history of a response how its directions were found. */
 static gpuconv_status finish_directions(const gpuconv_sofa *s, gpuconv_ir *made, gpuconv_interpolate how, int worst,
                                         double degrees, gpuconv_ir **ir, gpuconv_error *error) {
+    const char *order = s->exchanged ? GC_SOFA_EXCHANGED : "";
     if (degrees < 0.01)
-        return gc_ir_finish(made, ir, error, "%d of its %d directions", made->inputs, s->measurements);
+        return gc_ir_finish(made, ir, error, "%d of its %d directions%s", made->inputs, s->measurements, order);
     if (s->measurements == 1)
         return gc_ir_finish(made, ir, error,
-                            "its only direction for each channel; channel %d is %.1f degrees away from it", worst + 1,
-                            degrees);
+                            "its only direction for each channel; channel %d is %.1f degrees away from it%s", worst + 1,
+                            degrees, order);
     return gc_ir_finish(
-        made, ir, error, "%s its %d directions for each channel; channel %d is %.1f degrees away from %s",
+        made, ir, error, "%s its %d directions for each channel; channel %d is %.1f degrees away from %s%s",
         how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of" : "the nearest of", s->measurements,
-        worst + 1, degrees, how == GPUCONV_INTERPOLATE_TRIANGLE ? "the nearest" : "it");
+        worst + 1, degrees, how == GPUCONV_INTERPOLATE_TRIANGLE ? "the nearest" : "it", order);
 }
 
 /* Makes the responses of all directions. Returns UNSUPPORTED, MEMORY, CANCELLED. */

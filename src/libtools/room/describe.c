@@ -298,6 +298,8 @@ gpuconv_status gc_describe_sofa(const char *path, gpuconv_report *report, gpucon
         gc_report_text(report, "responses", "listener", gc_visible(shown, sizeof shown, s->listener));
     gc_report_measure(report, "responses", "rate", s->responses->rate, "Hz", 1, 0);
     gc_report_count(report, "responses", "receivers", s->receivers);
+    if (s->exchanged)
+        gc_report_text(report, "responses", "order", "the file has the right receiver first: both are exchanged");
     gc_report_measure(report, "responses", "length",
                       (double)(s->responses->frames + (int64_t)ceil(s->longest_delay)) / s->responses->rate, "s", 1, 0);
     gc_report_count(report, "responses", "frames", s->responses->frames);
