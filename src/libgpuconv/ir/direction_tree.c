@@ -33,31 +33,39 @@ double gc_unit_vector(const double position[3], double unit[3]) {
     return length;
 }
 
-static int compare_along(const void *a, const void *b, int axis) {
-    const node *one = a, *other = b;
-    const double difference = one->at[axis] - other->at[axis];
-    return difference != 0 ? (difference > 0) - (difference < 0) : one->index - other->index;
+/* Returns whether a node comes before another one along an axis. */
+static bool is_before(const node *a, const node *b, int axis) {
+    return a->at[axis] != b->at[axis] ? a->at[axis] < b->at[axis] : a->index < b->index;
 }
 
-static int compare_x(const void *a, const void *b) {
-    return compare_along(a, b, 0);
-}
-
-static int compare_y(const void *a, const void *b) {
-    return compare_along(a, b, 1);
-}
-
-static int compare_z(const void *a, const void *b) {
-    return compare_along(a, b, 2);
+/* Moves the node that is number `middle` along an axis to its place, lower ones before it and higher ones behind it
+ * (Hoare, CACM 4 (1961), 321). Ends early once cancelled. */
+static void select_middle(node *nodes, int count, int middle, int axis) {
+    for (int low = 0, high = count - 1; low < high && !gc_cancelled();) {
+        const node pivot = nodes[low + (high - low) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (is_before(&nodes[i], &pivot, axis))
+                i++;
+            while (is_before(&pivot, &nodes[j], axis))
+                j--;
+            if (i <= j) {
+                const node moved = nodes[i];
+                nodes[i++] = nodes[j];
+                nodes[j--] = moved;
+            }
+        }
+        low = middle > j ? i : low;
+        high = middle < i ? j : high;
+    }
 }
 
 /* Orders the nodes of a range; the depth of the recursion is logarithmic. Ends early once cancelled. */
 static void divide(node *nodes, int count, int depth) {
-    static int (*const compare[3])(const void *, const void *) = {compare_x, compare_y, compare_z};
     if (count < 2 || gc_cancelled())
         return;
     const int middle = count / 2;
-    qsort(nodes, (size_t)count, sizeof *nodes, compare[depth % 3]);
+    select_middle(nodes, count, middle, depth % 3);
     divide(nodes, middle, depth + 1);
     divide(nodes + middle + 1, count - middle - 1, depth + 1);
 }

@@ -111,11 +111,15 @@ static bool fill_shell(const gpuconv_sofa *s, const place *places, int count, in
 /* Sorts the measurements by loudspeaker and distance. Returns NULL without memory. */
 static place *sort_places(const gpuconv_sofa *s) {
     place *places = gc_calloc(s->measurements, sizeof *places);
+    double nearest = HUGE_VAL, farthest = 0;
     for (int m = 0; places && m < s->measurements; m++) {
         double unit[3];
         places[m] = (place){gc_unit_vector(s->position + 3 * (int64_t)m, unit), m, m % s->speakers};
+        nearest = fmin(nearest, places[m].distance);
+        farthest = fmax(farthest, places[m].distance);
     }
-    if (places)
+    /* One shell needs no order, and sorting a million places cannot be cancelled. */
+    if (places && (s->speakers > 1 || farthest > next_shell * nearest))
         qsort(places, (size_t)s->measurements, sizeof *places, compare_places);
     return places;
 }

@@ -413,7 +413,7 @@ static gc_room room_of(contents *c) {
 /* Fills in the positions and delays of a set. */
 static void fill(const contents *c, const gc_room *room, gpuconv_sofa *s) {
     s->speakers = c->measurements > 1 ? (int)c->emitters : 1;
-    for (int64_t i = 0; i < s->measurements; i++) {
+    for (int64_t i = 0; i < s->measurements && (i % 1024 || !gc_cancelled()); i++) {
         const int64_t m = i / c->emitters, e = i % c->emitters;
         gc_room_locate(room, m, e, true, s->position + 3 * i);
         for (int64_t r = 0; r < c->receivers; r++) {
