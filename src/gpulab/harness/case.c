@@ -71,7 +71,8 @@ static double half_to_double(uint16_t half) {
     return half & 0x8000 ? -magnitude : magnitude;
 }
 
-void gc_lab_encode(gc_lab_type type, const float *from, void *to, int64_t count) {
+/* Converts floats to `type`: rounds to nearest even; for integer types drops the fraction. */
+static void encode(gc_lab_type type, const float *from, void *to, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         switch (type) {
         case LAB_F64:
@@ -121,18 +122,20 @@ double gc_lab_round(gc_lab_type type, double value) {
         char bytes[8];
     } element;
     float single = (float)value;
-    gc_lab_encode(type, &single, element.bytes, 1);
+    encode(type, &single, element.bytes, 1);
     return gc_lab_decode(type, element.bytes, 0);
 }
 
-uint64_t gc_lab_random_bits(uint64_t index) {
+/* Returns 64 pseudo-random bits for an index (splitmix64); different indices give different bits. */
+static uint64_t random_bits(uint64_t index) {
     return gc_mix_bits((index + 1) * GC_SPLITMIX_STEP);
 }
 
-void gc_lab_random_floats(uint64_t seed, double low, double high, float *to, int64_t count) {
+/* Writes `count` random floats from [low, high). The same seed gives the same floats. */
+static void random_floats(uint64_t seed, double low, double high, float *to, int64_t count) {
     float base = (float)low, width = (float)(high - low);
     for (int64_t i = 0; i < count; i++)
-        to[i] = base + width * (float)(gc_lab_random_bits(seed + (uint64_t)i) >> 40) * 0x1p-24f;
+        to[i] = base + width * (float)(random_bits(seed + (uint64_t)i) >> 40) * 0x1p-24f;
 }
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------- */
@@ -215,8 +218,8 @@ static gpuconv_status fill(gc_lab_case *c, int i, gpuconv_error *error) {
     if (!values)
         return gc_fail_memory(error, b->name);
     bool has_range = b->low < 0 || b->low > 0 || b->high < 0 || b->high > 0;
-    gc_lab_random_floats(UINT64_C(1) << (40 + i), has_range ? b->low : -1, has_range ? b->high : 1, values, b->count);
-    gc_lab_encode(b->type, values, c->run.host[i], b->count);
+    random_floats(UINT64_C(1) << (40 + i), has_range ? b->low : -1, has_range ? b->high : 1, values, b->count);
+    encode(b->type, values, c->run.host[i], b->count);
     if (b->type != LAB_F32 && b->type != LAB_F64)
         for (int64_t k = 0; k < b->count; k++)
             values[k] = (float)gc_lab_decode(b->type, c->run.host[i], k);
@@ -352,7 +355,7 @@ static gpuconv_status check_written(const gc_lab_case *c, int i, gpuconv_error *
 static int64_t compared_index(int64_t k, int64_t n, int64_t count) {
     if (n == count)
         return k;
-    return k == 0 ? 0 : k == 1 ? count - 1 : (int64_t)(gc_lab_random_bits((uint64_t)k) % (uint64_t)count);
+    return k == 0 ? 0 : k == 1 ? count - 1 : (int64_t)(random_bits((uint64_t)k) % (uint64_t)count);
 }
 
 /* Compares an output with the reference, on all cores because a reference may be slow. With a tolerance of 0 every

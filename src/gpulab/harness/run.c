@@ -22,18 +22,21 @@ static const gc_lab_module *const all_modules[] = {
 #define LAB_MODULE(name) &gc_lab_##name,
 #include MODULES
 #undef LAB_MODULE
-};
+    NULL};
 
 /* Elements of each output that are compared before a timed run. */
 enum { TIMED_COMPARED = 1000 };
 
 int gc_lab_modules(const gc_lab_module *const **modules) {
+    int count = 0;
+    while (all_modules[count])
+        count++;
     *modules = all_modules;
-    return LAB_LENGTH(all_modules);
+    return count;
 }
 
 const gc_lab_module *gc_lab_module_find(const char *name) {
-    for (int i = 0; i < LAB_LENGTH(all_modules); i++)
+    for (int i = 0; all_modules[i]; i++)
         if (strcmp(all_modules[i]->name, name) == 0)
             return all_modules[i];
     return NULL;
@@ -258,8 +261,8 @@ static void add_times(const gc_lab_outcome *outcome, const gc_lab_variant *v, js
     json_object_set_new(row, "races", json_boolean(v->flags & LAB_RACES));
 }
 
-/* Copies the outputs of the last timed launch to the host and adds what the variant's describe() and figure() read from
- * them. Prints the figure, or the time if there is none. */
+/* Copies the outputs of the last timed launch to the host and adds the results of the variant's describe() and
+ * figure(), which read them. Prints the figure, or the time if there is none. */
 static gpuconv_status add_figure(const gc_lab_session *session, const gc_lab_job *job, gc_lab_case *c, double median,
                                  json_t *row, gpuconv_error *error) {
     const gc_lab_variant *v = job->variant;

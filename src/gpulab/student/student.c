@@ -219,7 +219,7 @@ static bool can_check(const gc_student_request *request, const gc_lab_size *size
     return (size->use & uses) && (!gc_emulator_is_open() || cost.bytes + cost.operations <= emulated_cost);
 }
 
-/* Adds what the emulator counted at the last size. */
+/* Adds the counts of the emulator at the last size. */
 static void set_counts(json_t *report) {
     char text[1500];
     if (!gc_emulator_is_open())

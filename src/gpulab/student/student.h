@@ -10,7 +10,8 @@
 
 enum { GC_HINTS = 5 };
 
-/* What a right kernel must also do to reach the goal; 0: no such demand. The emulator counts it at its largest size. */
+/* Demands on a right kernel that has reached the goal; 0: no such demand. The emulator counts it at its largest size.
+ */
 typedef struct gc_exercise_demands {
     bool coalesced;    /* hardly more sectors of global memory than the accesses need */
     bool shared;       /* uses shared memory */
@@ -45,7 +46,7 @@ void gc_exercise_write_start(const gc_lab_module *module, const gc_exercise *exe
 /* Writes the declaration of solve for a module: its buffers, the dimensions of a size, and a stream. */
 void gc_solve_signature(const gc_lab_module *module, char *text, size_t room);
 
-/* Writes what the compiler needs into the folder: a link to `source`, and the header.
+/* Writes the compiler's input into the folder: a link to `source`, and the header.
  * @return FILE if the source cannot be read */
 gpuconv_status gc_prepare_student(const gc_lab_module *module, const char *source, const gc_work_folder *folder,
                                   gpuconv_error *error);
@@ -55,7 +56,7 @@ gpuconv_status gc_prepare_student(const gc_lab_module *module, const char *sourc
  * @return FILE if the compiler cannot be run, CANCELLED */
 gpuconv_status gc_compile_student(int capability, const gc_work_folder *folder, bool *compiled, gpuconv_error *error);
 
-/* What the messages are about. */
+/* The source of the messages. */
 typedef struct gc_student_source {
     const char *path;      /* as the student gave it */
     const char *signature; /* of solve */
@@ -91,7 +92,7 @@ typedef struct gc_lab_diagnosis {
 /* Compares an output with its expected values. Returns whether all elements are right. */
 bool gc_lab_diagnose(const gc_lab_output *output, gc_lab_diagnosis *diagnosis);
 
-/* Writes the diagnosis as sentences, separated by line breaks: what is wrong, then its likely causes. */
+/* Writes the diagnosis as sentences, separated by line breaks: the wrong elements, then the likely causes. */
 void gc_lab_diagnosis_text(const gc_lab_output *output, const gc_lab_diagnosis *diagnosis, char *text, size_t room);
 
 /* Returns what an error code of the CUDA runtime usually means in a student's kernel, or NULL. */

@@ -21,7 +21,7 @@
 
 /* ---- Printing ---------------------------------------------------------------------------------------------------- */
 
-/* What the results are about. */
+/* A kernel that is tried, and its goal. */
 typedef struct try_subject {
     const gc_lab_module *module;
     const gc_exercise *exercise; /* or NULL */
@@ -74,7 +74,7 @@ static void print_task(const try_subject *s, FILE *to) {
 
 /* ---- Results of a check ------------------------------------------------------------------------------------------ */
 
-/* Prints what a check found: a report of gc_student_run. */
+/* Prints the report of a check by gc_student_run. */
 static void print_check(const try_subject *s, const json_t *report, FILE *to) {
     static const char *const verdicts[][2] = {
         {"wrong", "is wrong"},
@@ -317,7 +317,7 @@ int gc_try_library(const char **arguments, int count) {
     return err ? gc_print_error(GC_EXIT_FAILED, "%s", error.message) : GC_EXIT_DONE;
 }
 
-/* What all stages need. */
+/* One attempt: the data that all stages need. */
 typedef struct attempt {
     const gc_try_options *options;
     try_subject subject;
@@ -516,7 +516,7 @@ static gpuconv_status compile(attempt *a, int capability, compiled *result, gpuc
     return GPUCONV_OK;
 }
 
-/* Prints why there is no device, and what is done without one. */
+/* Prints the reason why there is no device, and how the kernel is checked without one. */
 static void print_no_device(const attempt *a, const char *reason, bool emulated) {
     char text[800];
     if (emulated)

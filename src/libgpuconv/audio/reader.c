@@ -403,7 +403,7 @@ gpuconv_status gc_reader_open_descriptor(int fd, bool regular, int64_t size, con
 
 gpuconv_status gc_reader_open(const char *path, const gc_input_options *options, gc_reader **reader,
                               gpuconv_error *error) {
-    struct stat st;
+    struct stat st = {0};
     int fd;
     *reader = NULL;
     gpuconv_status status = open_input(path, options ? options->kind : GC_INPUT_ANY, &fd, &st, error);
