@@ -2,11 +2,12 @@
 #ifndef GC_IR_MATRIX_H
 #define GC_IR_MATRIX_H
 
+#include "libgpuconv/core/map.h"
 #include "libgpuconv/core/table.h"
 #include "object.h"
 #include "read_files.h"
 
-enum { GC_MATRIX_MAX_FILES = 16384, GC_MATRIX_SLOTS = 2 * GC_MATRIX_MAX_FILES, GC_MATRIX_MAX_FOLDER = 4096 };
+enum { GC_MATRIX_MAX_FILES = 16384, GC_MATRIX_MAX_FOLDER = 4096 };
 
 /* A part of a channel of a file, a single tap or a Hilbert transform that is added to a route. */
 typedef struct gc_matrix_entry {
@@ -47,7 +48,7 @@ typedef struct gc_matrix {
     gc_matrix_copy *copy; /* in the order of the text */
     int64_t copies, copy_capacity;
     gc_matrix_file file[GC_MATRIX_MAX_FILES];
-    int slot[GC_MATRIX_SLOTS]; /* hash table of the paths: number of the file + 1; 0: free */
+    gc_map by_path; /* from a path to its file */
     int files, inputs, outputs;
     gc_matrix_part *part;
     int64_t parts, part_capacity;

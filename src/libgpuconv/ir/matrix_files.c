@@ -6,7 +6,6 @@
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/hash.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/pool.h"
 
@@ -25,38 +24,30 @@ char *gc_matrix_join_path(const char *folder, const char *name, const char *suff
     return path;
 }
 
-/* Returns the slot of a path in the hash table, or the free slot where it belongs. */
-static int find_slot(const gc_matrix *m, const char *path) {
-    int slot = (int)(gc_hash(path) % GC_MATRIX_SLOTS);
-    while (m->slot[slot] && strcmp(m->file[m->slot[slot] - 1].path, path) != 0)
-        slot = (slot + 1) % GC_MATRIX_SLOTS;
-    return slot;
-}
-
 /* Lists a file; takes `path` and `ir` (NULL: not read yet) over, also on failure. */
 static gpuconv_status list_file(gc_matrix *m, char *path, gpuconv_ir *ir, int *index, gpuconv_error *error) {
     gpuconv_status status = path ? GPUCONV_OK : gc_fail_memory(error, m->path);
     if (!status && m->files == GC_MATRIX_MAX_FILES)
         status = gc_matrix_fail(m, error, "more than %d files", GC_MATRIX_MAX_FILES);
-    if (status) {
+    void **known = status ? NULL : gc_map_put(&m->by_path, path, strlen(path));
+    if (!known) {
         free(path);
         gpuconv_ir_free(ir);
-        return status;
+        return status ? status : gc_fail_memory(error, m->path);
     }
-    const int slot = find_slot(m, path);
     m->file[m->files] = (gc_matrix_file){path, ir, m->line};
+    *known = &m->file[m->files];
     *index = m->files++;
-    m->slot[slot] = m->files;
     return GPUCONV_OK;
 }
 
 gpuconv_status gc_matrix_find_file(gc_matrix *m, const char *name, int *index, gpuconv_error *error) {
     char *path = gc_matrix_join_path(m->folder, name, "");
-    const int slot = path ? find_slot(m, path) : 0;
-    if (!path || !m->slot[slot])
+    const gc_matrix_file *known = path ? gc_map_get(&m->by_path, path, strlen(path)) : NULL;
+    if (!known)
         return list_file(m, path, NULL, index, error);
     free(path);
-    *index = m->slot[slot] - 1;
+    *index = (int)(known - m->file);
     return GPUCONV_OK;
 }
 
@@ -198,4 +189,5 @@ void gc_matrix_free_files(gc_matrix *m) {
     for (int64_t i = 0; i < m->parts; i++)
         gpuconv_ir_free(m->part[i].ir);
     free(m->part);
+    gc_map_free(&m->by_path);
 }
