@@ -41,7 +41,7 @@ refuses 2 "--sweep" bench --sweep sideways
 refuses 2 "--plot needs --sweep" bench --plot out.svg
 refuses 2 "--peers" bench --stream --peers
 refuses 2 "--stream" bench --stream --sweep taps
-refuses 1 "a matrix is measured without --stream" bench --stream --case '16 x 16 x 1 s over 60 s'
+refuses 1 "a matrix is measured without --stream" bench -b cpu --stream --case '16 x 16 x 1 s over 60 s'
 refuses 2 "--backend" bench --backend gpu
 refuses 2 "takes options only" bench in.wav
 refuses 2 "--nonsense" bench --nonsense

@@ -40,7 +40,7 @@ static guarded run(running *r, harness_split split) {
 static void any_split_gives_the_same_bits(void **state) {
     (void)state;
     for (int a = 0; a < COUNT(harness_algorithms); a++) {
-        running r = start(harness_algorithms[a], 60011, 1201, 2, 3000);
+        running r = start(harness_algorithms[a], 60011 / HARNESS_LESS, 1201, 2, 3000 / HARNESS_LESS);
         int64_t chunk = gpuconv_plan_chunk(r.plan);
         assert_true(4 * chunk < r.x.frames);
         guarded whole = run(&r, (harness_split){.fixed = 1 << 20});
@@ -87,7 +87,8 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
         for (int a = 0; a < COUNT(harness_algorithms); a++) {
             guarded first = {0};
             for (int t = 0; t < COUNT(threads); t++) {
-                running r = start(harness_algorithms[a], shapes[s][0] / HARNESS_LESS, shapes[s][1], threads[t], 0);
+                running r = start(harness_algorithms[a], shapes[s][0] / HARNESS_LESS, shapes[s][1] / HARNESS_LESS,
+                                  threads[t], 0);
                 assert_int_equal(gpuconv_plan_threads(r.plan), threads[t]);
                 guarded y = run(&r, (harness_split){.fixed = 10007});
                 stop(&r);

@@ -83,7 +83,8 @@ mkfifo keys
 jalv -n plugin -l state urn:gpuconv:stereo <keys >"$work/log/jalv" 2>&1 &
 host=$!
 exec 3>keys
-trap 'exec 3>&-; kill $host $server 2>/dev/null; wait $host $server; rm -rf "$work"' EXIT
+# jalv waits ten times for a server that has gone, 50 s in all.
+trap 'exec 3>&-; kill -9 $host 2>/dev/null; kill $server 2>/dev/null; wait $host $server; rm -rf "$work"' EXIT
 polls=0
 until timeout 10 jack_lsp 2>"$work/log/lsp" | grep -q '^plugin:out_right'; do
     kill -0 $host 2>"$work/log/kill" || fail "jalv ended: $(cat "$work/log/jalv")"
