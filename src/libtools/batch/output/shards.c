@@ -198,7 +198,7 @@ static const member *first_of(const shard_index *x, const char *name) {
 
 /* Links the members of each key, from the last one on. @return false: out of memory */
 static bool make_table(shard_index *x) {
-    x->next = gc_calloc(gc_max(1, x->count), sizeof *x->next);
+    x->next = gc_calloc(gc_max(1, x->count), (int64_t)sizeof(void *));
     for (int64_t i = x->count - 1; x->next && i >= 0; i--) {
         const char *name = x->member[i].name;
         void **first = gc_map_put(&x->keys, name, gc_shard_key_length(name));

@@ -491,7 +491,7 @@ static gpuconv_status add_noise(const gc_worker *w, gc_task *t, gc_mix *mix, gpu
     const char *path = gc_entry_noise(e);
     gpuconv_error inner = {0};
     gc_response *noise;
-    bool is_new, silent;
+    bool is_new, silent = false;
     if (!path)
         return GPUCONV_OK;
     const gc_response_request request = {
