@@ -63,6 +63,12 @@ runs ir measure driven.wav sweep.wav test.wav
 grep -q "driven.wav: channel 1 clips" "$work/log/err" || fail "clipping is not reported: $(cat "$work/log/err")"
 runs ir measure loud.wav long.wav test.wav --length 2.5
 grep -q "loud.wav: channel 1: the noise is only" "$work/log/err" || fail "noise is not reported: $(cat "$work/log/err")"
+# So does a response that ends before its decay.
+runs -q -b cpu sweep.wav "$impulses/hall.flac" hall.wav --gain -20
+runs ir measure hall.wav sweep.wav test.wav --length 0.3
+grep -q "hall.wav: channel 1 ends before its decay does" "$work/log/err" || fail "an early end is not reported: $(cat "$work/log/err")"
+runs ir measure hall.wav sweep.wav test.wav --length 2.4
+grep -q "ends before" "$work/log/err" && fail "the end of a whole decay: $(cat "$work/log/err")"
 
 # A digital loopback has no decay and, at full scale, clips no more than the sweep.
 runs ir measure full.wav --seconds 2 --silence 0.5 --level 0

@@ -33,6 +33,11 @@ static void warn_of(const char *name, const char *what, int number, const gc_swe
         (void)gc_print_error(GC_EXIT_DONE, "%s: %s %d clips; lower the gain and measure again", name, what, number);
     if (!c->held || !c->decays)
         return;
+    if (c->ends_early)
+        (void)gc_print_error(GC_EXIT_DONE,
+                             "%s: %s %d ends before its decay does, so that decay times are too short; record more "
+                             "silence after the sweep (--silence), or a longer IR (--length)",
+                             name, what, number);
     if (c->inr < 35)
         (void)gc_print_error(GC_EXIT_DONE,
                              "%s: %s %d: the noise is only %.0f dB below the decay; T20 needs 35 dB, T30 45 dB; use a "

@@ -416,6 +416,7 @@ static bool solve_channel(divider *d, const gc_sweep_division *v, const gpuconv_
         return false;
     /* A short response does not show where noise ends the decay. */
     found->inr = fmin(a.inr, range_above_noise(d, v->start, out, v->frames, sweep));
+    found->ends_early = a.doubt & (GC_DOUBT_END20 | GC_DOUBT_END30);
     found->decays = !(a.centre < 0.001 && isnan(a.t20)); /* s: a cable, or a converter, has only the direct sound */
     found->sensitivity = m->sensitivity;
     return true;

@@ -124,7 +124,8 @@ typedef struct gc_sweep_channel {
     double level; /* RMS while the sweep sounds, dBFS */
     double sensitivity; /* of the microphone: dB SPL of 0 dBFS; NaN: unknown */
     gc_sweep_timing timing;
-    bool decays; /* the response is more than the direct sound, such as that of a room */
+    bool ends_early; /* before the decay reaches the end of the range of T30, and 10 dB more */
+    bool decays;     /* the response is more than the direct sound, such as that of a room */
 } gc_sweep_channel;
 
 /* Correlates a channel with the sweep and fills crest, lag, held, clipped, peak and level. @return MEMORY, CANCELLED */
