@@ -146,7 +146,8 @@ template <int Size> struct launchers {
      */
     static const known_rows plain = Size == 4 || Size == 5 ? ADJACENT : FLOATS;
 
-    /* Returns the kernel for a job, the one that knows most of it. */
+    /* Returns the kernel for a job, the one that knows most of it. Rows of halves and bfloat16 take 7 to 36 % longer
+     * with the kernel for any type, measured on an H100. */
     static convolver convolver_of(const gck_chip_job *job) {
         if (!are_adjacent(job))
             return chip_convolve<Size, STEPPED>;
@@ -154,7 +155,9 @@ template <int Size> struct launchers {
             return chip_convolve<Size, GATED>;
         if (!have_one_type(job) || job->gain || job->target.accumulate)
             return chip_convolve<Size, ADJACENT>;
-        return job->target.rows.sample == GCK_F32 ? chip_convolve<Size, plain> : chip_convolve<Size, ADJACENT>;
+        return job->target.rows.sample == GCK_F32   ? chip_convolve<Size, plain>
+               : job->target.rows.sample == GCK_F16 ? chip_convolve<Size, HALVES>
+                                                    : chip_convolve<Size, BFLOATS>;
     }
 
     static gck_chip_sizes sizes() {
@@ -164,7 +167,8 @@ template <int Size> struct launchers {
     static cudaError_t load() {
         const cudaError_t err = load_kernel(chip_spectra<Size>, bytes);
         return err ? err
-                   : load_kernels<Size>(chip_convolve<Size, plain>, chip_convolve<Size, ADJACENT>,
+                   : load_kernels<Size>(chip_convolve<Size, plain>, chip_convolve<Size, HALVES>,
+                                        chip_convolve<Size, BFLOATS>, chip_convolve<Size, ADJACENT>,
                                         chip_convolve<Size, GATED>, chip_convolve<Size, STEPPED>);
     }
 
