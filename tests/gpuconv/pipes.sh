@@ -163,7 +163,7 @@ printf 'input,response,output\nidle.wav,ir.wav,a.wav\n' >in.csv
 for bytes in 0 20 44 5000; do
     for signal in TERM INT; do
         for what in "- ir.wav out.wav" "in.wav - out.wav" "in.wav /dev/stdin out.wav" "in.wav /dev/fd/0 out.wav" \
-            "idle.wav ir.wav out.wav" "batch in.csv --out out"; do
+            "idle.wav ir.wav out.wav"; do
             head -c $bytes in.wav >&3
             # shellcheck disable=SC2086 # words
             "$GPUCONV" $what -b cpu -q <idle.wav 2>"$work/log/err" &
@@ -176,7 +176,6 @@ for bytes in 0 20 44 5000; do
 done
 exec 3<&-
 [ ! -e out.wav ] || fail "an interrupted job leaves an output"
-[ ! -s out/results.jsonl ] || fail "an interrupted entry counts as failed: $(cat out/results.jsonl)"
 
 # A response that the command line pipes in is read; every other response is a regular file, which never blocks.
 cat ir.wav | runs -b cpu in.wav /dev/stdin out.wav
@@ -188,7 +187,7 @@ ln -s /dev/zero zero.wav
 mkfifo idle.sofa
 exec 3<>idle.wav 4<>idle.sofa
 for what in "in.wav idle.wav out.wav" "in.wav zero.wav out.wav" "in.wav matrix.txt out.wav" "ir info idle.wav" \
-    "ir info zero.wav" "ir info idle.sofa" "batch ir.csv --out out" "in.wav ir.wav out.wav --series idle.wav"; do
+    "ir info zero.wav" "ir info idle.sofa" "batch in.csv --out out" "batch ir.csv --out out2" "in.wav ir.wav out.wav --series idle.wav"; do
     # shellcheck disable=SC2086 # words
     timeout -s KILL 60 "$GPUCONV" $what >"$work/log/out" 2>"$work/log/err"
     status=$?

@@ -523,13 +523,13 @@ static bool convolve_whole(const gc_rows *rows, gc_row_scratch *s, const gc_row 
     const int64_t points = row->schedule.transform, frames = row->signal.frames, begin = row->begin, end = row->end;
     const gc_fft *fft = rows->fft[gc_row_log2(points)];
     const int together = gc_fft_rows(fft);
-    const float *spectrum = response_spectrum(rows, s, row, count), *signal[GC_FFT_MAX_ROWS];
-    float *block = reserve(&s->block, &s->block_floats, together * points), *output[GC_FFT_MAX_ROWS];
+    const float *spectrum = response_spectrum(rows, s, row, count), *signal[GC_FFT_MAX_ROWS] = {NULL};
+    float *block = reserve(&s->block, &s->block_floats, together * points), *output[GC_FFT_MAX_ROWS] = {NULL};
     float *other = reserve(&s->output, &s->output_floats, together * points);
     float *work = reserve_spectrum(fft, &s->spectra[gc_row_log2(points)].work);
     if (!spectrum || !block || !other || !work)
         return false;
-    for (int r = 0; r < together; r++) { /* in the place of missing rows the last one again */
+    for (int r = 0; r < together; r++) { /* pads the group by repeating its last row */
         const gc_row *one = &row[gc_min(r, count - 1)];
         signal[r] = r < count ? frames_at(&one->signal, 0, frames, block + r * points) : signal[count - 1];
         output[r] = r >= count          ? output[count - 1]

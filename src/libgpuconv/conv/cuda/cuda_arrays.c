@@ -63,7 +63,12 @@ static gc_cuda_responses *blank(const gc_cuda_arrays *cuda, const gpuconv_respon
                            .output_frames = frames},
                  .spectra = true}};
     gc_rows_plan_make(&cuda->figures, &cuda->costs, &problem, &r->plan);
-    return r;
+    if (r->plan.points > 0)
+        return r;
+    *status = gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "no algorithm keeps spectra of %lld responses of %lld frames",
+                      (long long)base->rows, (long long)base->taps);
+    free_responses(&r->base);
+    return NULL;
 }
 
 /* Queues what fills r->samples and r->spectra, which hold what the rows have up to r->base.taps frames, and zeros
