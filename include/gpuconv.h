@@ -1230,7 +1230,7 @@ typedef struct gpuconv_progress {
     int64_t total;    /**< input frames; -1: unknown */
     double rate;      /**< rate of the input in Hz */
     double seconds;   /**< since the job began */
-    const char *step; /**< what is timed for the comparison, such as "one core, computing"; NULL: the job itself */
+    const char *step; /**< the run of a comparison that goes on, such as "one core, computing"; NULL: the job itself */
 } gpuconv_progress;
 
 /** A convolution of a file with a response. */

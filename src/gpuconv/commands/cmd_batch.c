@@ -157,7 +157,7 @@ static void print_row(const gc_batch *b, int64_t index) {
     free(settings);
 }
 
-/* Prints the first rows of a batch as they would be done, and the number of all and of those that are refused.
+/* Prints the first rows of a batch as they would be done, the number of all rows and the number of refused rows.
  * @return GC_EXIT_DONE, GC_EXIT_FAILED if every row is refused, or GC_EXIT_USAGE if the batch is refused */
 static int dry_run(const gc_batch *b) {
     static gc_failures refused;

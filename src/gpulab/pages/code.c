@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- What is embedded -------------------------------------------------------------------------------------------- */
+/* ---- Embedded sources -------------------------------------------------------------------------------------------- */
 
 #define EMBED(label, path)                                                                                             \
     __asm__(".section .rodata\n" #label ":\n.incbin \"" path "\"\n.byte 0\n.previous\n");                              \

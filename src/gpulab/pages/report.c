@@ -1,5 +1,5 @@
 /*
- * Reports as JSON: those that were recorded on a GPU and are embedded, and those that were saved by run --json.
+ * Reports as JSON: the records of GPUs, which are embedded, and the reports that run --json has saved.
  *
  * The members of a saved report that the tables and the page read are checked when it is loaded.
  */

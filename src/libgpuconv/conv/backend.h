@@ -8,8 +8,7 @@
 #include "libgpuconv/dsp/pcm.h"
 #include "plan.h"
 
-/* ---- Streams
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- Streams ----------------------------------------------------------------------------------------------------- */
 
 enum { GC_TIMELINE = 48 /* chunks whose times are kept */, GC_SLOTS_MAX = 6 /* chunks in flight */ };
 
@@ -72,8 +71,7 @@ typedef struct gc_stream_executor {
     void (*free)(gc_stream *stream);
 } gc_stream_executor;
 
-/* ---- Rows: the caller's arrays
- * --------------------------------------------------------------------------------------- */
+/* ---- Rows: the caller's arrays ----------------------------------------------------------------------------------- */
 
 /* Limits of the public header. */
 #define GC_JOB_FRAMES_MAX (INT64_C(1) << 40)
@@ -165,8 +163,7 @@ static inline int gc_job_sample_bytes(gpuconv_sample_type type) {
     return type == GPUCONV_SAMPLE_F32 ? 4 : 2;
 }
 
-/* ---- Batches of files
- * ------------------------------------------------------------------------------------------------ */
+/* ---- Batches of files -------------------------------------------------------------------------------------------- */
 
 /* A slot of a batch owns input and output buffers (on a GPU also a CUDA stream) and is used by one thread at a time.
  * The slots of one device work concurrently.
@@ -235,8 +232,7 @@ typedef struct gc_batch_backend {
 
 extern const gc_batch_backend gc_batch_cpu, gc_batch_cuda;
 
-/* ---- Banks in real time
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Banks in real time ------------------------------------------------------------------------------------------ */
 
 /* A bank convolves one block of every channel in each period, in real time on a GPU. Every output is the sum of inputs
  * through a response each; a filter bank, whose channels have a response each, is a diagonal list of routes. The
@@ -302,8 +298,7 @@ bool gc_bank_is_diagonal(const gc_bank_options *options);
 /* The algorithm of banks on a GPU: fills choice->levels. */
 extern const gc_algorithm gc_bank_levels;
 
-/* ---- Moving sources
- * -------------------------------------------------------------------------------------------------- */
+/* ---- Moving sources ---------------------------------------------------------------------------------------------- */
 
 /* Renders moving sources on a GPU, a chunk of hops at a time. */
 typedef struct gc_motion_gpu gc_motion_gpu;
@@ -352,8 +347,7 @@ typedef struct gc_motion_backend {
 
 extern const gc_motion_backend gc_motion_cuda;
 
-/* ---- Backend
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- Backend ----------------------------------------------------------------------------------------------------- */
 
 /* Length of arrays with an element for each backend, AUTO included. gpuconv_backend_name has the names. */
 enum { GC_BACKENDS = GPUCONV_BACKEND_CUDA + 1 };

@@ -12,8 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ---- Processors
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- Processors -------------------------------------------------------------------------------------------------- */
 
 /* The share of a device's free memory that a convolution may take. Allocations are rounded up, and kernels that are
  * loaded later take some. */
@@ -39,8 +38,7 @@ typedef struct gc_device {
     int64_t workspace;              /* bytes of transforms that a chunk of rows may have, about */
 } gc_device;
 
-/* ---- Costs (costs.c)
- * ------------------------------------------------------------------------------------------------- */
+/* ---- Costs (costs.c) --------------------------------------------------------------------------------------------- */
 
 /* Seconds per operation, on one CPU thread or on a whole GPU: built-in figures, or figures that gpuconv_calibrate
  * measured on this machine and stored in the user's cache folder. */
@@ -103,8 +101,7 @@ gpuconv_status gc_costs_save(const gc_costs *costs, gpuconv_error *error);
 /* Returns the name of a cost in the file and in reports. */
 const char *gc_cost_name(gc_cost cost);
 
-/* ---- Schedules (schedule.c)
- * ------------------------------------------------------------------------------------------ */
+/* ---- Schedules (schedule.c) -------------------------------------------------------------------------------------- */
 
 /* How a response is cut up for an algorithm. Every backend executes the same schedule. */
 typedef struct gc_schedule {
@@ -153,8 +150,7 @@ int64_t gc_schedule_overlap(const gc_schedule *schedule);
 /* Returns the input frames before the first one of a chunk that its outputs need. */
 int64_t gc_schedule_history(const gc_schedule *schedule);
 
-/* ---- Components of a matrix (components.c)
- * --------------------------------------------------------------------------- */
+/* ---- Components of a matrix (components.c) ----------------------------------------------------------------------- */
 
 /* A part of a matrix of responses that shares no channel with the others: inputs and outputs that routes connect. A
  * stereo response has two components of one channel each, true stereo has one of two by two, a decoder has one with all
@@ -182,8 +178,7 @@ void gc_components_free(gc_components *components);
 /* Returns the number of routes that dense matrices of all components would have. */
 int64_t gc_components_products(const gc_components *components);
 
-/* ---- Problem
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- Problem ----------------------------------------------------------------------------------------------------- */
 
 /* Most chunks in flight where the latency is bounded: one is filled, one computed, one taken. */
 enum { GC_BOUNDED_SLOTS = 3 };
@@ -271,8 +266,7 @@ void gc_problem_free(gc_problem *problem);
  * long file with the same samples then have the same plan, and give the same bytes. */
 int64_t gc_problem_frames(const gc_problem *problem, int64_t most);
 
-/* ---- Algorithms
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- Algorithms -------------------------------------------------------------------------------------------------- */
 
 /* An array of algorithms has at most this many rows. */
 enum { GC_ALGORITHMS_MAX = 16 };
@@ -347,8 +341,7 @@ struct gc_algorithm {
                              gpuconv_error *error);
 };
 
-/* ---- Plan (plan.c)
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Plan (plan.c) ----------------------------------------------------------------------------------------------- */
 
 struct gpuconv_plan {
     _Atomic int references;

@@ -73,8 +73,7 @@ int64_t gc_memory_available(void) {
     return gc_min(available, cgroup_limit());
 }
 
-/* ---- Processor and processes
- * -------------------------------------------------------------------------------------------- */
+/* ---- Processor and processes ------------------------------------------------------------------------------------- */
 
 void gc_os_processor_name(char *name, size_t size) {
     snprintf(name, size, "CPU");
