@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +185,7 @@ typedef struct search {
     char *folder;          /* of the outputs, without links */
     gc_map read;           /* the files that are read, each once; a value that is not NULL: it lies in the folder */
     unsigned char *linked; /* of each entry: an output lies behind a link */
-    bool bad;              /* out of memory */
+    atomic_bool bad;       /* out of memory; the workers set it */
     gpuconv_error *error;
 } search;
 
