@@ -17,6 +17,7 @@
     X(COMPARE, 0.1, 86400)                                                                                             \
     X(COMPRESSION, 0, 8)                                                                                               \
     X(CROSSFADE, 0, 60)                                                                                                \
+    X(CYCLES, 0, 1000)                                                                                                 \
     X(BENCH_CHANNELS, 1, 64)                                                                                           \
     X(BENCH_FRAMES, 1, 1e10)                                                                                           \
     X(BENCH_MOST, 1, 1e9)                                                                                              \
@@ -27,6 +28,7 @@
     X(BLOCK, 0, 65536)                                                                                                 \
     X(DEVICE, -1, 1023)                                                                                                \
     X(DISTANCE, 0.3, 200)                                                                                              \
+    X(FILTER_LENGTH, 0.001, 60)                                                                                        \
     X(FREQUENCY, 1e-3, 5e5)                                                                                            \
     X(INPUT, 0, 64)                                                                                                    \
     X(INTERVAL, 0.0001, 1)                                                                                             \
@@ -38,6 +40,7 @@
     X(NOISE_TIME, 0, 60)                                                                                               \
     X(PLAYED_CHANNELS, 1, 64)                                                                                          \
     X(PLAYED_RATE, 0, 1e6)                                                                                             \
+    X(PRE_RINGING, -200, -1)                                                                                           \
     X(RATE, 1000, 1e6)                                                                                                 \
     X(REPEAT, 1, 100)                                                                                                  \
     X(RT60, 0.1, 20)                                                                                                   \

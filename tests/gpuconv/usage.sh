@@ -73,7 +73,7 @@ refuses 2 "--quiet" --quiet=yes in.wav ir.wav out.wav
 
 # Missing, superfluous and unknown words.
 refuses 2 "info, measure or synth" ir
-refuses 2 "'inf': must be info, measure or synth" ir inf in.wav
+refuses 2 "'inf': must be correct, info, measure or synth" ir inf in.wav
 refuses 2 "IR, not 0" ir info
 refuses 2 "SWEEP" ir measure
 refuses 2 "not 2" ir measure a b
@@ -95,9 +95,9 @@ refuses 2 "'bacth' is neither a file nor a subcommand; did you mean gpuconv batc
 refuses 2 "batch, bench, calibrate, help, ir, live or play" nonsense
 refuses 2 "help 'bacth': no such subcommand; there are batch" help bacth
 refuses 2 "help 'inf': no such subcommand" help bench inf
-refuses 2 "'inf': must be info, measure or synth" help ir inf
+refuses 2 "'inf': must be correct, info, measure or synth" help ir inf
 runs ir --help
-grep -q 'info|measure|synth' "$work/log/out" || fail "ir --help says: $(cat "$work/log/out")"
+grep -q 'correct|info|measure|synth' "$work/log/out" || fail "ir --help says: $(cat "$work/log/out")"
 mv "$work/log/out" "$work/log/want"
 for line in "ir -h" "ir -?" "help ir"; do
     # shellcheck disable=SC2086 # the words are meant to part
@@ -106,7 +106,7 @@ for line in "ir -h" "ir -?" "help ir"; do
 done
 
 # -h, -?, --help and help SUBCOMMAND print the same: one usage line, one sentence, options, two examples. -V works everywhere.
-for command in "" batch bench "bench rows" "bench rt" calibrate "ir info" "ir measure" "ir synth" live play; do
+for command in "" batch bench "bench rows" "bench rt" calibrate "ir correct" "ir info" "ir measure" "ir synth" live play; do
     # shellcheck disable=SC2086
     runs $command --help
     mv "$work/log/out" "$work/log/want"
@@ -124,7 +124,7 @@ for command in "" batch bench "bench rows" "bench rt" calibrate "ir info" "ir me
     grep -Eq '^gpuconv [0-9]+\.[0-9]+\.[0-9]+$' "$work/log/out" || fail "$command -V says: $(cat "$work/log/out")"
     sed '1,/^Examples:$/d' "$work/log/want" | sed -n 's/^  gpuconv //p' >>"$work/log/examples"
 done
-[ "$(wc -l <"$work/log/examples")" -eq 22 ] || fail "not twenty-two examples"
+[ "$(wc -l <"$work/log/examples")" -eq 24 ] || fail "not twenty-four examples"
 
 # The examples work as they stand, at the top of the checkout.
 root=$(cd "$SOURCE" && pwd)

@@ -548,18 +548,27 @@ static gpuconv_status put_figures(const gc_page_config *c, FILE *to, gpuconv_err
     return status ? gc_fail_memory(error, c->path) : GPUCONV_OK; /* the page is in memory */
 }
 
-static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *to, gpuconv_error *error) {
+/* Writes the beginning of a page. */
+static void put_head(const char *title, const char *heading, FILE *to) {
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
           "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
           to);
-    html_text(file_name(c->figures->path), to);
+    html_text(title, to);
     fputs("</title>\n<style>\n", to);
     fputs(gc_page_style, to);
     fputs("</style>\n</head>\n<body>\n<h1>", to);
-    html_text(c->after ? file_name(c->after) : c->count > 1 ? "impulse responses" : file_name(c->figures->path), to);
+    html_text(heading, to);
     fputs("</h1>\n", to);
+}
+
+static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *to, gpuconv_error *error) {
+    put_head(file_name(c->figures->path),
+             c->after       ? file_name(c->after)
+             : c->count > 1 ? "impulse responses"
+                            : file_name(c->figures->path),
+             to);
     put_tracks(t, to);
     gpuconv_status status = c->after ? put_before_after(c, to, error) : GPUCONV_OK;
     if (!status && gc_positions_widest(&(gc_positions){c->figures, c->count, 0})->bands > 1)
@@ -587,25 +596,59 @@ static char *read_back(FILE *stream, int64_t *size) {
     return text;
 }
 
-/* The page is made in memory and written at once, so that the reason of a failed write is known. */
+/* A page in the making, in memory. */
+typedef struct page {
+    const char *path;
+    FILE *to;
+} page;
+
+/* Begins a page. It is made in memory and written at once, so that the reason of a failed write is known. */
+static gpuconv_status page_begin(page *p, const char *path, gpuconv_error *error) {
+    const int fd = gc_os_memory_file();
+    *p = (page){path, fd < 0 ? NULL : fdopen(fd, "w+")};
+    if (!p->to && fd >= 0)
+        close(fd);
+    return p->to ? GPUCONV_OK : gc_fail_memory(error, path);
+}
+
+/* Writes the file of a page, unless `status` is a failure, and frees its memory. */
+static gpuconv_status page_end(page *p, gpuconv_status status, gpuconv_error *error) {
+    int64_t size = 0;
+    char *text = NULL;
+    if (!status && !(p->to && (text = read_back(p->to, &size))))
+        status = gc_fail_memory(error, p->path);
+    if (p->to && fclose(p->to) != 0 && !status)
+        status = gc_fail_memory(error, p->path);
+    if (!status)
+        status = gc_output_file_write(p->path, GC_OUTPUT_USER_PATH, text, (size_t)size, error);
+    free(text);
+    return status;
+}
+
 gpuconv_status gc_page_write(const gc_page_config *c, gpuconv_error *error) {
     tracks t = {.gain = 1};
-    char *page = NULL;
-    int64_t size = 0;
+    page p = {c->path, NULL};
     gpuconv_status status = make_tracks(c, &t, error);
-    const int fd = status ? -1 : gc_os_memory_file();
-    FILE *to = fd < 0 ? NULL : fdopen(fd, "w+");
-    if (to)
-        status = put_page(c, &t, to, error);
-    else if (fd >= 0)
-        close(fd);
-    if (!status && !(to && (page = read_back(to, &size))))
-        status = gc_fail_memory(error, c->path);
-    if (to && fclose(to) != 0 && !status)
-        status = gc_fail_memory(error, c->path);
     if (!status)
-        status = gc_output_file_write(c->path, GC_OUTPUT_USER_PATH, page, (size_t)size, error);
-    free(page);
+        status = page_begin(&p, c->path, error);
+    if (!status)
+        status = put_page(c, &t, p.to, error);
+    status = page_end(&p, status, error);
     free_tracks(&t);
     return status;
+}
+
+gpuconv_status gc_page_write_panels(const char *path, const char *title, const gc_panel *panels, int count,
+                                    const gpuconv_report *report, gpuconv_error *error) {
+    page p;
+    gpuconv_status status = page_begin(&p, path, error);
+    if (!status) {
+        put_head(file_name(path), title, p.to);
+        status = put_panels("drawings", panels, count, p.to, error);
+    }
+    if (!status && gc_report_write_html(report, p.to))
+        status = gc_fail_memory(error, path);
+    if (!status)
+        fprintf(p.to, "<p class=\"note\">gpuconv %s</p>\n</body>\n</html>\n", gpuconv_version());
+    return page_end(&p, status, error);
 }

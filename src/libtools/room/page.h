@@ -7,6 +7,7 @@
 
 #include "figures.h"
 #include "gpuconv.h"
+#include "libgpuconv/report/plot.h"
 
 #include <stdio.h>
 
@@ -27,6 +28,11 @@ gpuconv_status gc_page_check(const char *path, const char *sound, gpuconv_error 
 /* Writes the page; an existing file is replaced atomically. @return any status of gc_reader_open, gpuconv_engine_new,
  * gc_charts_new and gc_plot_panels_svg; FILE, MEMORY, CANCELLED */
 gpuconv_status gc_page_write(const gc_page_config *config, gpuconv_error *error);
+
+/* Writes a page with drawings and a report below them. @return any status of gc_plot_panels_svg; FILE, MEMORY,
+ * CANCELLED */
+gpuconv_status gc_page_write_panels(const char *path, const char *title, const gc_panel *panels, int count,
+                                    const gpuconv_report *report, gpuconv_error *error);
 
 /* ---- Reports and texts as HTML ----------------------------------------------------------------------------------- */
 

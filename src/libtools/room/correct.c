@@ -1,0 +1,633 @@
+/*
+ * From measured responses to filters that correct them.
+ *
+ * Analysis. All curves are on a grid of GC_CORRECTION_PER_OCTAVE frequencies an octave. The value at a frequency is the
+ * Fourier transform of the response in a window around the direct sound whose length is a number of its cycles, so that
+ * a low frequency has the room in it and a high one the direct sound (frequency-dependent window); without a window,
+ * the mean over the bins of the whole response. The values are smoothed over fractions of an octave, and averaged over
+ * the positions: as powers, or as complex numbers whose phase begins at the direct sound of each position.
+ *
+ * Gain. The filter inverts the averaged response up to the target, whose mean level in the range is that of the
+ * responses. The inversion is regularised (Kirkeby et al., Fast deconvolution of multichannel systems using
+ * regularization, IEEE Trans. Speech Audio 6 (1998), 189): C = T conj(H) / (|H|^2 + beta). beta is the least one, at
+ * each frequency, with which |C| does not exceed the allowed gain: 0 nearly everywhere, so that the target is met
+ * exactly where it may be. Beyond the range the gain goes back to that of the channel within half an octave.
+ *
+ * Phase. A filter of minimum phase has the phase that belongs to its magnitude (folded cepstrum), one of linear phase
+ * has none but a delay of half its length. MIXED has in addition the negative excess phase of the response, which is
+ * its phase without that of minimum phase and without a delay, up to a frequency, above which it fades out in an
+ * octave. The share of it is halved in until the corrected response has no more pre-ringing than allowed at any
+ * position.
+ *
+ * The prediction is what convolving with the finished filter gives, analysed as the measurement was.
+ */
+#include "correct.h"
+
+#include "acoustics.h"
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/fourier.h"
+#include "libgpuconv/ir/object.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double pi = 3.14159265358979323846;
+
+enum { PER_OCTAVE = GC_CORRECTION_PER_OCTAVE, POINTS = GC_CORRECTION_POINTS, HALVINGS = 6 };
+
+static const double lowest = 5 /* Hz, of the grid */, no_level = -300 /* dB */, usable = 10 /* dB above the noise */,
+                    noise_cycles = 5 /* half of the windows in which noise is looked for */;
+
+/* The values of a response on the grid. */
+typedef struct values {
+    double complex h[POINTS]; /* phase from the direct sound on */
+    double power[POINTS];
+} values;
+
+/* A correction in the making. */
+typedef struct work {
+    const gc_correction_options *o;
+    gc_correction *c;
+    gpuconv_ir **measured; /* a position each */
+    int64_t *onset;        /* positions x channels, frames until the direct sound */
+    values *mean;          /* a channel each: of the measured responses, without smoothing of the phase */
+    double common;         /* dB: mean level of the channels */
+    double *excess;        /* of the channel that is being made: radians on the grid */
+    gc_eq eq;
+    int64_t frames, points; /* of a filter, and of its transforms */
+    double *re, *im;        /* `points` each */
+} work;
+
+static double decibels(double power) {
+    return power > 0 ? fmax(no_level, 10 * log10(power)) : no_level;
+}
+
+/* ---- Measurements ------------------------------------------------------------------------------------------------ */
+
+/* Refuses a channel without a direct sound. */
+static gpuconv_status check_direct_sound(const char *path, const gpuconv_ir *ir, int channel, gpuconv_error *error) {
+    const float *x = gc_ir_plane(ir, channel);
+    const int64_t span = (int64_t)(0.02 * ir->rate);
+    double loudest = 0, sum = 0;
+    for (int64_t i = 0, at = 0; i < ir->frames; i = at) {
+        double energy = 0;
+        for (at = i; at < ir->frames && at < i + span; at++)
+            energy += (double)x[at] * (double)x[at];
+        loudest = fmax(loudest, energy);
+        sum += energy;
+    }
+    if (loudest > 0 && ((double)ir->frames < 0.4 * ir->rate || loudest * (double)ir->frames > 4 * sum * (double)span))
+        return GPUCONV_OK;
+    return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                   "%s: channel %d has no direct sound: its loudest 20 ms are %.1f dB above the mean; a response is "
+                   "needed, as gpuconv ir measure computes it from a sweep",
+                   path, channel + 1, loudest > 0 ? decibels(loudest * (double)ir->frames / sum / (double)span) : 0);
+}
+
+/* Reads the file of a position. */
+static gpuconv_status read_position(work *w, int position, gpuconv_error *error) {
+    const char *path = w->o->measured[position], *first = w->o->measured[0];
+    gpuconv_status status = gpuconv_ir_load(path, &w->measured[position], error);
+    const gpuconv_ir *ir = w->measured[position], *one = w->measured[0];
+    if (status)
+        return status;
+    if (ir->rate != one->rate || ir->planes != one->planes || ir->frames != one->frames)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s has %d channels of %lld frames at %g Hz, but %s has %d of %lld at %g Hz; the positions of "
+                       "one measurement are alike",
+                       path, ir->planes, (long long)ir->frames, ir->rate, first, one->planes, (long long)one->frames,
+                       one->rate);
+    return GPUCONV_OK;
+}
+
+/* Reads all files and finds their direct sounds. */
+static gpuconv_status read_measurements(work *w, gpuconv_error *error) {
+    const int positions = w->o->files;
+    gc_correction *c = w->c;
+    w->measured = gc_calloc(positions + 1, (int64_t)sizeof(gpuconv_ir *));
+    gpuconv_status status = w->measured ? GPUCONV_OK : gc_fail_memory(error, "the responses");
+    for (int p = 0; p < positions && !status; p++)
+        status = read_position(w, p, error);
+    if (status)
+        return status;
+    c->positions = positions;
+    c->channels = positions ? w->measured[0]->planes : 1;
+    c->rate = positions ? w->measured[0]->rate : w->o->rate > 0 ? w->o->rate : 48000;
+    c->low = w->o->low;
+    c->high = w->o->high > 0 ? w->o->high : fmin(20000, 0.45 * c->rate);
+    if (!(c->low >= lowest && c->high > 2 * c->low && c->high <= c->rate / 2))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "the range is %g to %g Hz; use %g Hz to half of the rate, %g Hz, and at least an octave", c->low,
+                       c->high, lowest, c->rate / 2);
+    w->onset = gc_calloc((int64_t)(positions + 1) * c->channels, sizeof *w->onset);
+    w->mean = gc_calloc(c->channels, (int64_t)sizeof *w->mean);
+    c->channel = gc_calloc(c->channels, (int64_t)sizeof *c->channel);
+    if (!w->onset || !w->mean || !c->channel)
+        return gc_fail_memory(error, "the responses");
+    for (int p = 0; p < positions; p++)
+        for (int k = 0; k < c->channels && !status; k++) {
+            status = check_direct_sound(w->o->measured[p], w->measured[p], k, error);
+            w->onset[p * c->channels + k] =
+                gc_channel_find_onset(gc_ir_plane(w->measured[p], k), w->measured[p]->frames);
+        }
+    return status;
+}
+
+/* ---- Analysis ---------------------------------------------------------------------------------------------------- */
+
+/* Returns the Fourier transform of a response at `step` radians a frame, in a Hann window of `half` frames before and
+ * behind a frame, where the phase is 0. */
+static double complex window_at(const double *x, int64_t frames, int64_t centre, double half, double step) {
+    const int64_t from = gc_max(0, centre - (int64_t)half), to = gc_min(frames, centre + (int64_t)half + 1);
+    const double complex turn = cexp(-GC_J * step), open = cexp(GC_J * pi / half);
+    double complex phase = cexp(-GC_J * step * (double)(from - centre)), sum = 0;
+    double complex window = cexp(GC_J * pi * (double)(from - centre) / half);
+    for (int64_t n = from; n < to; n++) {
+        sum += x[n] * (0.5 + 0.5 * creal(window)) * phase;
+        phase *= turn;
+        window *= open;
+    }
+    return sum;
+}
+
+/* Refuses a response whose end, which is noise or a decay that was cut off, is too loud in an octave of the range. An
+ * octave whose windows at the direct sound and at the end meet is not judged. */
+static gpuconv_status check_noise(const work *w, int position, int channel, const double *x, gpuconv_error *error) {
+    const gc_correction *c = w->c;
+    const int64_t frames = w->measured[0]->frames, onset = w->onset[position * c->channels + channel];
+    double direct = 0, end = 0;
+    for (int k = 0; k < c->points; k++) {
+        const double half = noise_cycles * c->rate / c->hz[k], step = 2 * pi * c->hz[k] / c->rate;
+        if (c->hz[k] < c->low || c->hz[k] > c->high || (double)onset + 3 * half > (double)frames)
+            continue;
+        direct += pow(cabs(window_at(x, frames, onset, half, step)), 2);
+        end += pow(cabs(window_at(x, frames, frames - 1 - (int64_t)half, half, step)), 2);
+        if ((k + 1) % PER_OCTAVE)
+            continue;
+        if (end > 0 && decibels(direct / end) < usable)
+            return gc_fail(
+                error, GPUCONV_ERROR_FORMAT,
+                "%s: channel %d: from %.3g to %.3g Hz the end of the response is only %.1f dB below the direct "
+                "sound, and a correction needs %g; measure with a longer or louder sweep, or correct another "
+                "range",
+                w->o->measured[position], channel + 1, c->hz[k] / 2, c->hz[k], decibels(direct / end), usable);
+        direct = end = 0;
+    }
+    return GPUCONV_OK;
+}
+
+/* Transforms a response in windows around the direct sound. */
+static void analyse_windows(const double *x, int64_t frames, int64_t onset, const work *w, values *v) {
+    for (int k = 0; k < w->c->points && !gc_cancelled(); k++) {
+        const double half = w->o->window * w->c->rate / w->c->hz[k];
+        v->h[k] = window_at(x, frames, onset, half, 2 * pi * w->c->hz[k] / w->c->rate);
+        v->power[k] = creal(v->h[k] * conj(v->h[k]));
+    }
+}
+
+/* Transforms a whole response, and averages the bins around each frequency. @return false as gc_fourier */
+static bool analyse_whole(const double *x, int64_t frames, int64_t onset, const work *w, values *v) {
+    const int64_t points = gc_power_of_two(gc_max(2 * frames, (int64_t)w->c->rate));
+    double *re = gc_calloc(points, 2 * (int64_t)sizeof *re), *im = re ? re + points : NULL;
+    if (!re)
+        return false;
+    for (int64_t n = 0; n < frames; n++)
+        re[((n - onset) % points + points) % points] = x[n];
+    const bool good = gc_fourier(re, im, points, -1);
+    const double bin = w->c->rate / (double)points, half = exp2(0.5 / PER_OCTAVE);
+    for (int k = 0; k < w->c->points && good; k++) {
+        const int64_t nearest = llround(w->c->hz[k] / bin);
+        const int64_t from = gc_min(nearest, (int64_t)ceil(w->c->hz[k] / half / bin));
+        const int64_t to = gc_min(points / 2, gc_max(nearest, (int64_t)floor(w->c->hz[k] * half / bin)));
+        double complex sum = 0;
+        double power = 0;
+        for (int64_t i = from; i <= to; i++) {
+            sum += re[i] + GC_J * im[i];
+            power += re[i] * re[i] + im[i] * im[i];
+        }
+        v->h[k] = sum / (double)(to - from + 1);
+        v->power[k] = power / (double)(to - from + 1);
+    }
+    free(re);
+    return good;
+}
+
+/* Averages over the smoothed width, at each frequency. */
+static void smooth(const work *w, values *v) {
+    const int half = w->o->smoothing > 0 ? (int)(PER_OCTAVE / w->o->smoothing / 2) : 0, points = w->c->points;
+    values *from = gc_alloc(1, (int64_t)sizeof *from);
+    if (!from)
+        return; /* not smoothed; a later allocation fails too */
+    *from = *v;
+    for (int k = 0; k < points; k++) {
+        double complex sum = 0;
+        double power = 0;
+        const int first = (int)gc_max(0, k - half), last = (int)gc_min(points - 1, k + half);
+        for (int i = first; i <= last; i++) {
+            sum += from->h[i];
+            power += from->power[i];
+        }
+        sum /= last - first + 1;
+        v->power[k] = w->o->complex_mean ? creal(sum * conj(sum)) : power / (last - first + 1);
+        if (w->o->complex_mean)
+            v->h[k] = sum;
+    }
+    free(from);
+}
+
+/* Averages the responses of a channel over the positions. x(p): `frames` samples from `signal` + p * frames on, whose
+ * direct sound is `later` frames behind that of the measurement. */
+static bool average(const work *w, int channel, const double *signal, int64_t frames, int64_t later, values *mean) {
+    const int positions = w->c->positions;
+    values *one = gc_calloc(1, (int64_t)sizeof *one);
+    bool good = one != NULL;
+    memset(mean, 0, sizeof *mean);
+    for (int p = 0; p < positions && good; p++) {
+        const double *x = signal + p * frames;
+        const int64_t onset = w->onset[p * w->c->channels + channel] + later;
+        if (w->o->window > 0)
+            analyse_windows(x, frames, onset, w, one);
+        else
+            good = analyse_whole(x, frames, onset, w, one);
+        smooth(w, one);
+        for (int k = 0; k < w->c->points; k++) {
+            mean->h[k] += one->h[k] / positions;
+            mean->power[k] += one->power[k] / positions;
+        }
+    }
+    for (int k = 0; k < w->c->points && w->o->vector_mean; k++)
+        mean->power[k] = creal(mean->h[k] * conj(mean->h[k]));
+    free(one);
+    return good && !gc_cancelled();
+}
+
+/* Returns the samples of a channel at all positions, to be freed. NULL: out of memory. */
+static double *gather(const work *w, int channel) {
+    const int64_t frames = w->c->positions ? w->measured[0]->frames : 0;
+    double *x = gc_calloc(gc_max(1, frames * w->c->positions), sizeof *x);
+    for (int p = 0; x && p < w->c->positions; p++)
+        for (int64_t n = 0; n < frames; n++)
+            x[p * frames + n] = (double)gc_ir_plane(w->measured[p], channel)[n];
+    return x;
+}
+
+/* Returns the mean of a curve in dB over the range. */
+static double level_of(const gc_correction *c, const double *curve) {
+    double sum = 0;
+    int count = 0;
+    for (int k = 0; k < c->points; k++)
+        if (c->hz[k] >= c->low && c->hz[k] <= c->high) {
+            sum += curve[k];
+            count++;
+        }
+    return sum / count;
+}
+
+/* Analyses all channels, and sets levels and delays. */
+static gpuconv_status analyse(work *w, gpuconv_error *error) {
+    gc_correction *c = w->c;
+    double earliest = HUGE_VAL, latest = 0;
+    double arrival[GC_MAX_CHANNELS] = {0};
+    for (int k = 0; k < c->channels; k++) {
+        const int64_t frames = c->positions ? w->measured[0]->frames : 0;
+        double *x = gather(w, k);
+        gpuconv_status status = x ? GPUCONV_OK : gc_fail_memory(error, "the responses");
+        for (int p = 0; p < c->positions && !status; p++)
+            status = check_noise(w, p, k, x + p * frames, error);
+        if (!status && !average(w, k, x, frames, 0, &w->mean[k]))
+            status = gc_fail_memory(error, "the responses");
+        free(x);
+        if (status)
+            return status;
+        for (int i = 0; i < c->points; i++)
+            c->channel[k].before[i] = c->positions ? decibels(w->mean[k].power[i]) : 0;
+        c->channel[k].level = level_of(c, c->channel[k].before);
+        w->common += c->channel[k].level / c->channels;
+        for (int p = 0; p < c->positions; p++)
+            arrival[k] += (double)w->onset[p * c->channels + k] / c->positions;
+        earliest = fmin(earliest, arrival[k]);
+        latest = fmax(latest, arrival[k]);
+    }
+    for (int k = 0; k < c->channels; k++) {
+        for (int i = 0; i < c->points; i++)
+            c->channel[k].before[i] -= w->common;
+        c->channel[k].level -= w->common;
+        c->channel[k].delay = w->o->align ? llround(latest - arrival[k]) : 0;
+    }
+    if (w->o->align && (double)w->frames < 2 * (latest - earliest))
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "the direct sounds of the channels are %.1f ms apart, which a filter of %.1f ms cannot delay; use "
+            "--no-align, or a longer one",
+            1e3 * (latest - earliest) / c->rate, 1e3 * (double)w->frames / c->rate);
+    return GPUCONV_OK;
+}
+
+/* ---- Gain -------------------------------------------------------------------------------------------------------- */
+
+/* Fills the grid, the target and the most gain. */
+static gpuconv_status fill_curves(work *w, gpuconv_error *error) {
+    gc_correction *c = w->c;
+    gc_level_curve *target = NULL, *limit = NULL;
+    gpuconv_status status = gc_curve_open(w->o->target ? w->o->target : "flat", w->o->note, &target, error);
+    if (!status && w->o->limit_curve)
+        status = gc_curve_open(w->o->limit_curve, w->o->note, &limit, error);
+    while (!status && c->points < POINTS && lowest * exp2((double)c->points / PER_OCTAVE) < c->rate / 2) {
+        const int k = c->points++;
+        c->hz[k] = lowest * exp2((double)k / PER_OCTAVE);
+        c->target[k] = gc_curve_at(target, c->hz[k]);
+        c->limit[k] = limit ? fmin(60, fmax(0, gc_curve_at(limit, c->hz[k]))) : w->o->limit;
+    }
+    gc_curve_close(target);
+    gc_curve_close(limit);
+    if (!status && c->positions) {
+        const double level = level_of(c, c->target);
+        for (int k = 0; k < c->points; k++)
+            c->target[k] -= level;
+    }
+    return status;
+}
+
+/* Returns how much of the correction is left at a frequency: 1 in the range, 0 half an octave beyond it. */
+static double share_at(double low, double high, double hz) {
+    const double beyond = 2 * fmax(log2(low / hz), log2(hz / high));
+    return beyond <= 0 ? 1 : beyond >= 1 ? 0 : 0.5 + 0.5 * cos(pi * beyond);
+}
+
+/* Inverts the response of a channel, without equalisers. The filter's part of aligning the level is not limited. */
+static void invert(const work *w, gc_corrected *k) {
+    const gc_correction *c = w->c;
+    k->own_level = w->o->align ? 0 : k->level;
+    k->limit_level = k->own_level - k->level;
+    for (int i = 0; i < c->points; i++) {
+        const double share = share_at(c->low, c->high, c->hz[i]), most = c->limit[i] + k->limit_level;
+        const double inverse = c->target[i] + k->own_level - k->before[i];
+        const double wanted = k->limit_level + share * (inverse - k->limit_level);
+        /* |H| / (|H|^2 + beta) = 10^(most / 20) where more is wanted, so that beta > 0 */
+        k->limited[i] = c->positions && wanted > most;
+        k->gain[i] = k->limited[i] ? most : wanted;
+    }
+}
+
+/* ---- Phase and filter -------------------------------------------------------------------------------------------- */
+
+/* Returns a curve of the grid at a frequency. */
+static double at(const gc_correction *c, const double *curve, double hz) {
+    const double place = fmax(0, PER_OCTAVE * log2(fmax(hz, 1e-3) / lowest));
+    const int k = (int)fmin(place, c->points - 2);
+    const double part = fmin(1, place - k);
+    return curve[k] + part * (curve[k + 1] - curve[k]);
+}
+
+/* Fills re and im with the logarithm of a magnitude of minimum phase. */
+static bool fill_minimum(work *w, const double *curve, bool linear) {
+    const double bin = w->c->rate / (double)w->points;
+    for (int64_t k = 0; k <= w->points / 2; k++)
+        w->re[k] = w->re[(w->points - k) % w->points] = log(10) / 20 * at(w->c, curve, (double)k * bin);
+    memset(w->im, 0, (size_t)w->points * sizeof *w->im);
+    return linear || gc_fourier_minimum_phase(w->re, w->im, w->points);
+}
+
+/* Returns the delay in radians per Hz that fits a phase best in the range up to `excess_to`. */
+static double delay_of(const work *w, const double *phase) {
+    double sum = 0, squares = 0;
+    for (int k = 0; k < w->c->points; k++)
+        if (w->c->hz[k] >= w->c->low && w->c->hz[k] <= fmax(w->o->excess_to, 2 * w->c->low)) {
+            sum += phase[k] * w->c->hz[k];
+            squares += w->c->hz[k] * w->c->hz[k];
+        }
+    return sum / squares;
+}
+
+/* Fills the excess phase of a channel on the grid: continuous, without whole half turns at the lower end of the range,
+ * which are the polarity, and without the delay that fits it best. */
+static bool fill_excess(work *w, int channel) {
+    const gc_correction *c = w->c;
+    const double bin = c->rate / (double)w->points;
+    double last = 0, base = 0;
+    if (!fill_minimum(w, c->channel[channel].before, false))
+        return false;
+    for (int k = 0; k < c->points; k++) {
+        const double place = c->hz[k] / bin;
+        const int64_t i = gc_min((int64_t)place, w->points / 2 - 1);
+        const double minimal = w->im[i] + (place - (double)i) * (w->im[i + 1] - w->im[i]);
+        const double phase = carg(w->mean[channel].h[k] * cexp(-GC_J * minimal));
+        w->excess[k] = last = phase + (k ? 2 * pi * rint((last - phase) / (2 * pi)) : 0);
+        if (c->hz[k] <= c->low)
+            base = pi * rint(last / pi);
+    }
+    for (int k = 0; k < c->points; k++)
+        w->excess[k] -= base;
+    const double delay = delay_of(w, w->excess);
+    for (int k = 0; k < c->points; k++)
+        w->excess[k] -= delay * c->hz[k];
+    return true;
+}
+
+/* Returns the share of the excess phase that is corrected at a frequency: 1 in the range up to excess_to, 0 an octave
+ * above it. */
+static double excess_share(const work *w, double hz) {
+    const double beyond = log2(hz / w->o->excess_to);
+    return share_at(w->c->low, HUGE_VAL, hz) * (beyond <= 0 ? 1 : beyond >= 1 ? 0 : 0.5 + 0.5 * cos(pi * beyond));
+}
+
+/* Computes the filter of a way of a channel, `frames` samples. way -1: without crossovers. */
+static bool make_filter(work *w, const gc_corrected *k, int way, float *filter) {
+    const gc_correction *c = w->c;
+    const bool linear = w->o->phase == GC_CORRECT_LINEAR;
+    const double bin = c->rate / (double)w->points;
+    if (!fill_minimum(w, k->gain, linear))
+        return false;
+    for (int64_t i = 0; i <= w->points / 2; i++) {
+        const double hz = fmax((double)i, 0.5) * bin;
+        const double turn =
+            w->o->phase == GC_CORRECT_MIXED ? -k->excess * excess_share(w, hz) * at(c, w->excess, hz) : 0;
+        double complex value = exp(w->re[i]) * cexp(GC_J * (w->im[i] + turn)), more = 1;
+        if (w->o->eq)
+            more *= gc_eq_at(&w->eq, c->rate, hz);
+        if (w->o->crossover.count)
+            more *= gc_crossover_at(&w->o->crossover, way, c->rate, hz);
+        value *= linear ? cabs(more) : more;
+        const bool end = i == 0 || i == w->points / 2;
+        w->re[i] = end ? cabs(value) * (creal(value) < 0 ? -1 : 1) : creal(value);
+        w->im[i] = end ? 0 : cimag(value);
+        w->re[(w->points - i) % w->points] = w->re[i];
+        w->im[(w->points - i) % w->points] = end ? 0 : -w->im[i];
+    }
+    if (!gc_fourier(w->re, w->im, w->points, 1))
+        return false;
+    const int64_t rise = c->lead / 2, fall = (w->frames - c->lead) / 4, zero = c->lead + k->delay;
+    for (int64_t n = 0; n < w->frames; n++) {
+        const double in = n < rise ? 0.5 - 0.5 * cos(pi * ((double)n + 0.5) / (double)rise) : 1;
+        const double rest = (double)(w->frames - n) - 0.5;
+        const double out = rest < (double)fall ? 0.5 - 0.5 * cos(pi * rest / (double)fall) : 1;
+        filter[n] = (float)(in * out * w->re[(n - zero + w->points) % w->points] / (double)w->points);
+    }
+    return true;
+}
+
+/* ---- Prediction -------------------------------------------------------------------------------------------------- */
+
+/* Returns the level of what a response has more than 2 ms before its peak, in dB relative to the peak. */
+static double ringing_before(const double *x, int64_t frames, double rate) {
+    int64_t peak = 0;
+    double most = 0;
+    for (int64_t n = 0; n < frames; n++)
+        if (fabs(x[n]) > fabs(x[peak]))
+            peak = n;
+    for (int64_t n = 0; n < peak - (int64_t)(0.002 * rate); n++)
+        most = fmax(most, fabs(x[n]));
+    return most > 0 ? 20 * log10(most / fabs(x[peak])) : -HUGE_VAL;
+}
+
+/* Convolves a channel's responses with the sum of its ways, and analyses the result. */
+static bool predict(work *w, int channel, const float *filter) {
+    gc_correction *c = w->c;
+    gc_corrected *k = &c->channel[channel];
+    if (!c->positions)
+        return true;
+    const int64_t frames = w->measured[0]->frames, total = frames + w->frames - 1;
+    double *x = gather(w, channel), *f = gc_calloc(w->frames, sizeof *f);
+    double *y = gc_calloc(c->positions * total, sizeof *y);
+    values *mean = gc_calloc(1, (int64_t)sizeof *mean);
+    bool good = x && f && y && mean;
+    k->pre_ringing = k->pre_ringing_from = -HUGE_VAL;
+    for (int64_t n = 0; n < w->frames * c->ways && good; n++)
+        f[n % w->frames] += (double)filter[n];
+    for (int p = 0; p < c->positions && good; p++) {
+        good = gc_fourier_convolve(x + p * frames, frames, f, w->frames, y + p * total);
+        k->pre_ringing = fmax(k->pre_ringing, good ? ringing_before(y + p * total, total, c->rate) : 0);
+        k->pre_ringing_from = fmax(k->pre_ringing_from, ringing_before(x + p * frames, frames, c->rate));
+    }
+    good = good && average(w, channel, y, total, c->lead + k->delay, mean);
+    for (int i = 0; i < c->points && good; i++)
+        k->after[i] = decibels(mean->power[i]) - w->common;
+    free(x);
+    free(f);
+    free(y);
+    free(mean);
+    return good;
+}
+
+/* Computes the filters of a channel, and with MIXED the share of the excess phase. */
+static bool correct_channel(work *w, int channel, float *filter) {
+    gc_correction *c = w->c;
+    gc_corrected *k = &c->channel[channel];
+    double low = 0, high = 1;
+    const bool mixed = w->o->phase == GC_CORRECT_MIXED;
+    invert(w, k);
+    if (mixed && !fill_excess(w, channel))
+        return false;
+    k->excess = mixed ? 1 : 0;
+    for (int n = 0; n <= HALVINGS + 1; n++) {
+        for (int way = 0; way < c->ways; way++)
+            if (!make_filter(w, k, way, filter + way * w->frames))
+                return false;
+        if (!predict(w, channel, filter))
+            return false;
+        const bool allowed = k->pre_ringing <= w->o->pre_ringing;
+        if (!mixed || (allowed && k->excess == 1) || n > HALVINGS)
+            break;
+        *(allowed ? &low : &high) = k->excess;
+        k->excess = n == HALVINGS ? low : (low + high) / 2;
+    }
+    return true;
+}
+
+/* ---- All of it --------------------------------------------------------------------------------------------------- */
+
+/* Checks what no file decides. */
+static gpuconv_status check_options(const gc_correction_options *o, gpuconv_error *error) {
+    const bool good = o->limit >= 0 && o->limit <= 60 && o->window >= 0 && o->window <= 1000 && o->smoothing >= 0 &&
+                      o->smoothing <= 96 && o->seconds >= 1e-3 && o->seconds <= 60 && o->pre_ringing < 0 &&
+                      o->excess_to > 0;
+    if (!good)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a correction has a limit of 0 to 60 dB, a window of 0 to 1000 cycles, smoothing of 1/0 to 1/96 "
+                       "octave, 0.001 to 60 seconds and pre-ringing below 0 dB");
+    if (!o->files && o->phase == GC_CORRECT_MIXED)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "mixed phase corrects measured responses, and none is given");
+    return GPUCONV_OK;
+}
+
+/* Adds the response of the equalisers to the gains, for reports and drawings. */
+static void add_equalisers(const work *w) {
+    for (int k = 0; k < w->c->channels && w->o->eq; k++)
+        for (int i = 0; i < w->c->points; i++)
+            w->c->channel[k].gain[i] += 20 * log10(cabs(gc_eq_at(&w->eq, w->c->rate, w->c->hz[i])));
+    for (int i = 0; i < w->c->points && w->o->eq; i++)
+        w->c->target[i] += 20 * log10(cabs(gc_eq_at(&w->eq, w->c->rate, w->c->hz[i])));
+}
+
+/* Makes the filters of all channels into a response. */
+static gpuconv_status make_filters(work *w, gpuconv_error *error) {
+    gc_correction *c = w->c;
+    w->points = gc_power_of_two(gc_max(8 * w->frames, 65536));
+    w->re = gc_calloc(w->points, 2 * (int64_t)sizeof *w->re);
+    w->im = w->re ? w->re + w->points : NULL;
+    w->excess = gc_calloc(POINTS, sizeof *w->excess);
+    float *taps = gc_calloc(w->frames * c->channels * c->ways, sizeof *taps);
+    bool good = w->re && w->excess && taps;
+    for (int k = 0; k < c->channels && good; k++)
+        good = correct_channel(w, k, taps + (int64_t)k * c->ways * w->frames);
+    if (!good) {
+        free(taps);
+        return gc_fail_memory(error, "the filters");
+    }
+    gpuconv_ir *filter = gc_ir_own(taps, c->channels * c->ways, w->frames, c->rate);
+    if (!filter)
+        return gc_fail_memory(error, "the filters");
+    gpuconv_status status = GPUCONV_OK;
+    if (w->o->rate > 0 && w->o->rate != c->rate)
+        status = gpuconv_ir_resample(filter, w->o->rate, &c->filter, error);
+    else
+        c->filter = gc_ir_hold(filter);
+    gpuconv_ir_free(filter);
+    return status;
+}
+
+gpuconv_status gc_correct(const gc_correction_options *o, gc_correction *c, gpuconv_error *error) {
+    work w = {.o = o, .c = c};
+    *c = (gc_correction){.ways = o->crossover.count + 1};
+    gpuconv_status status = check_options(o, error);
+    if (!status)
+        status = read_measurements(&w, error);
+    if (!status) {
+        w.frames = gc_max(1, llround(o->seconds * c->rate));
+        c->lead = o->phase == GC_CORRECT_MINIMUM ? 0 : w.frames / 2;
+        status = fill_curves(&w, error);
+    }
+    if (!status && o->eq)
+        status = gc_eq_read(o->eq, c->rate, &w.eq, error);
+    if (!status && c->ways > 1 && !(o->crossover.hz[c->ways - 2] < 0.45 * c->rate))
+        status =
+            gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a crossover is at %g Hz; use less than %g Hz at a rate of %g Hz",
+                    o->crossover.hz[c->ways - 2], 0.45 * c->rate, c->rate);
+    if (!status && c->channels * c->ways > GC_MAX_CHANNELS)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%d channels of %d ways are more than %d", c->channels, c->ways,
+                         GC_MAX_CHANNELS);
+    if (!status)
+        status = analyse(&w, error);
+    if (!status)
+        status = make_filters(&w, error);
+    if (!status)
+        add_equalisers(&w);
+    for (int p = 0; w.measured && p < o->files; p++)
+        gpuconv_ir_free(w.measured[p]);
+    free(w.measured);
+    free(w.onset);
+    free(w.mean);
+    free(w.excess);
+    free(w.re);
+    return status;
+}
+
+void gc_correction_free(gc_correction *c) {
+    gpuconv_ir_free(c->filter);
+    free(c->channel);
+    *c = (gc_correction){0};
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# gpuconv ir correct: writes the filter, the drawing, the page and the figures; what it refuses writes nothing.
+. "$(dirname "$0")/lib.sh"
+
+runs ir synth room one.wav --size 5x4x3 --rt60 0.4 --seed 1
+cp one.wav two.wav
+printf '20 6\n200 3\n' >limit.txt
+printf 'Filter 1: ON PK Fc 1000 Hz Gain -3 dB Q 1\n' >eq.txt
+runs ir correct one.wav two.wav filter.wav --target house --max-gain limit.txt --eq eq.txt --phase mixed --length 0.25
+about filter.wav "12000 2 48000 wav float"
+says "$work/log/out" "positions                2" "headroom" "channel 2, dB" "rms after dB"
+says "$work/log/err" "limit.txt: 2 rows"
+runs ir correct one.wav filter.wav --crossover lr4:80,2500 -q
+about filter.wav "24000 6 48000 wav float"
+[ ! -s "$work/log/out" ] || fail "-q prints figures"
+runs ir correct filter.wav --eq eq.txt --rate 44100 -q
+about filter.wav "22050 1 44100 wav float"
+runs ir correct one.wav filter.wav -r json
+python3 -c 'import json, sys; r = json.load(sys.stdin); assert len(r["channels"]) == 2, r' <"$work/log/out" || fail "no JSON"
+if command -v gnuplot >"$work/log/which"; then
+    runs ir correct one.wav filter.wav --plot drawing.svg --html page.html -q
+    says drawing.svg "channel 2: filter" "channel 1: response" "after"
+    says page.html "largest after dB" "data:image/svg+xml" "</html>"
+fi
+
+make_audio noise noise.wav wav-16 2 48000 48000 0.5
+refuses 1 "noise.wav: channel 1 has no direct sound" ir correct noise.wav out.wav
+refuses 2 "noise.wav has 2 channels of 48000 frames" ir correct one.wav noise.wav out.wav
+refuses 2 "one.wav: would replace" ir correct one.wav one.wav
+refuses 2 "eq.txt: would replace" ir correct one.wav out.wav --eq eq.txt --plot eq.txt
+refuses 1 "limit.txt: has no line of \"Preamp:\" or \"Filter\"" ir correct out.wav --eq limit.txt
+refuses 2 "--crossover 'lr5:100'" ir correct one.wav out.wav --crossover lr5:100
+refuses 2 "a crossover is at 23000 Hz" ir correct one.wav out.wav --crossover lr4:23000
+refuses 2 "the range is 1 to 20000 Hz" ir correct one.wav out.wav --from 1
+refuses 2 "mixed phase corrects measured responses" ir correct out.wav --eq eq.txt --phase mixed
+refuses 2 "measured responses and a file are needed" ir correct one.wav
+refuses 1 "missing.wav" ir correct missing.wav out.wav
