@@ -1,6 +1,5 @@
-/* The LV2 plug-in's instance, and the interfaces of its parts: signal path (signal.c, wet.c,
- * space.c), worker (worker.c), head trackers (head.c), messages on the audio thread (messages.c) and saved state
- * (state.c).
+/* The LV2 plug-in's instance, and the interfaces of its parts: signal path (signal.c), sources in space and head
+ * trackers (space.c), and loading, messages and saved state (worker.c).
  *
  * Threads: work, save and restore may run at the same time. `loading` is held while a response is loaded, so that the
  * response that sounds, the saved path and the announced path are those of the last load. `path_lock` is held only
@@ -11,7 +10,7 @@
  * for it every two seconds.
  *
  * A reverb has two responses, each with its convolver, and crosses between them. A spatial form has one SOFA set in
- * place of the first response (space.c), and a head tracker (head.c). */
+ * place of the first response (space.c), and a head tracker. */
 #ifndef GPUCONV_LV2_PLUGIN_H
 #define GPUCONV_LV2_PLUGIN_H
 
@@ -147,13 +146,6 @@ typedef struct plugin {
 /* Returns the value of a port limited to least..most; `least` without a port and for NaN. */
 float gc_lv2_limited(const float *value, float least, float most);
 
-/* Turns the filters and the width of the wet signal off without a crossfade; the next block takes them from the ports.
- */
-void gc_lv2_clear_wet(plugin *p);
-
-/* Filters n frames of the convolved signal and changes its width, as the ports say. */
-void gc_lv2_shape_wet(plugin *p, float *const *convolved, int64_t n);
-
 /* Writes an error to the host's log. After a line it only counts for a second, because each message of a host may fail;
  * the next line has the count. */
 void gc_lv2_log_error(plugin *p, const char *text);
@@ -170,14 +162,6 @@ typedef struct load {
 /* Loads a response and exchanges it for that of its slot, or edits those that were edited in another way. Not for the
  * audio thread: it reads files and blocks. @return whether that was done; if not, `error` has the reason */
 bool gc_lv2_load(plugin *p, load *l, gpuconv_error *error);
-
-/* Asks the worker to load a response; called on the audio thread. An empty path unloads the second response. Ignored
- * are a path that is too long, and an empty path of the first response.
- * @param length of the path, which need not end with a null character */
-void gc_lv2_schedule_load(plugin *p, int number, const char *path, size_t length);
-
-/* Returns the edits that the ports ask for, limited to their ranges. */
-edits gc_lv2_port_edits(const plugin *p);
 
 /* Asks the worker to edit the response if the ports have changed; called on the audio thread. At most one such request
  * is in flight; the ports are read again after its reply. While the host freewheels, the response is edited here, so
@@ -218,9 +202,6 @@ void gc_lv2_free_space(plugin *p);
  * one that was open before; 0: none is opened. After a failure that stays. Not for the audio thread. Returns the errors
  * of gc_osc_open, ARGUMENT (too many ports). */
 gpuconv_status gc_lv2_track_head(plugin *p, int osc_port, gpuconv_error *error);
-
-/* Writes yaw, pitch and roll as the tracker last said; zeros without one. */
-void gc_lv2_head_angles(const plugin *p, double angle[3]);
 
 extern const LV2_Worker_Interface gc_lv2_worker;
 extern const LV2_State_Interface gc_lv2_state;

@@ -1,4 +1,5 @@
-/* The LV2 plug-in's signal path on the audio thread: predelay, convolution, wet and dry gain, bypass and meters.
+/* The LV2 plug-in's signal path on the audio thread: predelay, convolution, filters, wet and dry gain, bypass and
+ * meters.
  *
  *           +-- predelay -- convolver -- part --+
  *           |                                    |
@@ -7,11 +8,93 @@
  *                         +---------------------------------------------------------- 1 - active ---+
  *
  * The dry signal is delayed by the plug-in's latency, as in gpuconv_ir_mix. A spatial form has its sources (space.c) in
- * the place of the convolvers. */
+ * the place of the convolvers.
+ *
+ * Each cut is a state variable filter with trapezoidal integration and the response of a Butterworth filter of second
+ * order (Zavalishin, The Art of VA Filter Design, 2.1.2, section 4.4). A cut that is off and a width of 100 % leave the
+ * samples unchanged. */
 #include "plugin.h"
 
 #include <math.h>
 #include <string.h>
+
+/* ---- The wet signal's filters and width -------------------------------------------------------------------------- */
+
+static const float low_cut_off = 20, high_cut_off = 20000; /* Hz; there the ports turn the filters off */
+static const float switch_seconds = 0.02F;                 /* of the crossfade when a filter is turned on or off */
+
+/* Turns the filters and the width of the wet signal off without a crossfade; the next block takes them from the ports.
+ */
+static void lv2_clear_wet(plugin *p) {
+    memset(&p->low_cut, 0, sizeof p->low_cut);
+    memset(&p->high_cut, 0, sizeof p->high_cut);
+    p->width = -1;
+}
+
+/* Clears integrators that overflowed, or that are so small that the processor would slow down. */
+static void clean_state(cut *f) {
+    for (int c = 0; c < OUTPUTS; c++)
+        if (!(fabsf(f->state[c][0]) + fabsf(f->state[c][1]) < 1e30F) ||
+            fabsf(f->state[c][0]) + fabsf(f->state[c][1]) < 1e-20F)
+            f->state[c][0] = f->state[c][1] = 0;
+}
+
+/* Filters n frames. The frequency moves within them to `hertz`. */
+static void run_cut(plugin *p, cut *f, bool is_high_pass, bool is_on, float hertz, float *const *samples, int64_t n) {
+    const float k = 1.41421356F, target = is_on ? 1 : 0, step = 1 / (switch_seconds * (float)p->rate);
+    const float g = tanf(3.14159265F * fminf(hertz / (float)p->rate, 0.49F));
+    if (!is_on && f->part == 0)
+        return;
+    if (f->g == 0)
+        f->g = g;
+    const float way = is_on ? (g - f->g) / (float)n : 0; /* off: fades out at the frequency that it had */
+    for (int64_t i = 0; i < n; i++) {
+        f->g += way;
+        f->part = is_on ? fminf(f->part + step, target) : fmaxf(f->part - step, target);
+        const float a1 = 1 / (1 + f->g * (f->g + k)), a2 = f->g * a1, a3 = f->g * a2;
+        for (int c = 0; c < OUTPUTS; c++) {
+            float *s = f->state[c], in = samples[c][i], rest = in - s[1];
+            float band = a1 * s[0] + a2 * rest, low = s[1] + a2 * s[0] + a3 * rest;
+            s[0] = 2 * band - s[0];
+            s[1] = 2 * low - s[1];
+            float out = is_high_pass ? in - k * band - low : low;
+            samples[c][i] = in + f->part * (out - in);
+        }
+    }
+    clean_state(f);
+    if (f->part == 0)
+        memset(f, 0, sizeof *f);
+}
+
+/* Filters n frames of the convolved signal and changes its width, as the ports say. */
+static void lv2_shape_wet(plugin *p, float *const *convolved, int64_t n) {
+    const float *value = p->parameter[HIGH_CUT];
+    const float low = gc_lv2_limited(p->parameter[LOW_CUT], low_cut_off, 2000);
+    const float high = value && isfinite(*value) ? gc_lv2_limited(value, 500, high_cut_off) : high_cut_off;
+    if (p->width < 0) {
+        p->low_cut.part = low > low_cut_off ? 1 : 0;
+        p->high_cut.part = high < high_cut_off ? 1 : 0;
+    }
+    run_cut(p, &p->low_cut, true, low > low_cut_off, low, convolved, n);
+    run_cut(p, &p->high_cut, false, high < high_cut_off, high, convolved, n);
+    value = p->parameter[WIDTH];
+    const float width = value && isfinite(*value) ? gc_lv2_limited(value, 0, 200) / 100 : 1;
+    if (p->width < 0)
+        p->width = width;
+    if (width == 1 && p->width == 1)
+        return;
+    const float way = (width - p->width) / (float)n;
+    for (int64_t i = 0; i < n; i++) {
+        p->width += way;
+        float middle = 0.5F * (convolved[0][i] + convolved[1][i]);
+        float side = p->width * 0.5F * (convolved[0][i] - convolved[1][i]);
+        convolved[0][i] = middle + side;
+        convolved[1][i] = middle - side;
+    }
+    p->width = width;
+}
+
+/* ---- The path ---------------------------------------------------------------------------------------------------- */
 
 static const float level_most = 24;        /* dB */
 static const float level_least = -90;      /* dB; a level port there, and a meter below, is silence */
@@ -29,7 +112,7 @@ void gc_lv2_clear_signal(plugin *p) {
         p->slot[s].quiet = 0;
     }
     gc_lv2_clear_space(p);
-    gc_lv2_clear_wet(p);
+    lv2_clear_wet(p);
     p->wet = p->dry = p->active = -1; /* the first block takes them from the ports without a ramp */
     memset(p->peak, 0, sizeof p->peak);
     atomic_store(&p->started, false);
@@ -222,7 +305,7 @@ void gc_lv2_run_signal(plugin *p, int64_t frames) {
             gc_lv2_run_space(p, taps, convolved, n);
         else
             convolve(p, n, taps, convolved);
-        gc_lv2_shape_wet(p, convolved, n);
+        lv2_shape_wet(p, convolved, n);
         mix(p, &step, at, n, convolved, taps + 2 * SLOTS);
         for (int c = 0; c < OUTPUTS; c++)
             update_peak(&p->peak[2 + c], p->out[c] + at, n);

@@ -1,6 +1,9 @@
-/* Loads responses for the LV2 plug-in on the host's worker thread. */
+/* Loads responses for the LV2 plug-in on the host's worker thread, reads and writes the atom messages that ask for them
+ * on the audio thread, and saves and restores the paths. A path that cannot be loaded is saved again. */
 #include "plugin.h"
 
+#include <lv2/atom/atom.h>
+#include <lv2/atom/util.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -43,7 +46,8 @@ float gc_lv2_limited(const float *value, float least, float most) {
     return value && *value > least ? fminf(*value, most) : least;
 }
 
-edits gc_lv2_port_edits(const plugin *p) {
+/* Returns the edits that the ports ask for, limited to their ranges. */
+static edits lv2_port_edits(const plugin *p) {
     if (p->form.is_space)
         return (edits){.stretch = 1,
                        .osc_port = gc_lv2_limited(p->parameter[TRACKED], 0, 1) > 0
@@ -301,8 +305,11 @@ static bool schedule(plugin *p, const message *m) {
     return p->worker && p->worker->schedule_work(p->worker->handle, message_size(m), m) == LV2_WORKER_SUCCESS;
 }
 
-void gc_lv2_schedule_load(plugin *p, int number, const char *path, size_t length) {
-    message m = {.slot = number, .length = (uint32_t)length, .wanted = gc_lv2_port_edits(p)};
+/* Asks the worker to load a response; called on the audio thread. An empty path unloads the second response. Ignored
+ * are a path that is too long, and an empty path of the first response.
+ * @param length of the path, which need not end with a null character */
+static void lv2_schedule_load(plugin *p, int number, const char *path, size_t length) {
+    message m = {.slot = number, .length = (uint32_t)length, .wanted = lv2_port_edits(p)};
     if ((length == 0 && number == 0) || length >= PATH_MOST)
         return;
     memcpy(m.text, path, length);
@@ -311,7 +318,7 @@ void gc_lv2_schedule_load(plugin *p, int number, const char *path, size_t length
 }
 
 void gc_lv2_follow_edits(plugin *p) {
-    message m = {.kind = EDIT, .wanted = gc_lv2_port_edits(p)};
+    message m = {.kind = EDIT, .wanted = lv2_port_edits(p)};
     if (p->loads || is_same(&m.wanted, &p->requested))
         return;
     if (p->parameter[FREEWHEEL] && *p->parameter[FREEWHEEL] > 0) {
@@ -334,7 +341,7 @@ void gc_lv2_look_for_missing(plugin *p, int64_t frames) {
     p->looked = any_missing(p) ? p->looked + frames : 0;
     if ((double)p->looked < look_seconds * p->rate || p->loads || atomic_exchange(&p->looks, true))
         return;
-    const message m = {.kind = LOOK, .wanted = gc_lv2_port_edits(p)};
+    const message m = {.kind = LOOK, .wanted = lv2_port_edits(p)};
     p->looked = 0;
     if (!schedule(p, &m))
         atomic_store(&p->looks, false);
@@ -394,3 +401,217 @@ static LV2_Worker_Status work_response(LV2_Handle handle, uint32_t size, const v
 }
 
 const LV2_Worker_Interface gc_lv2_worker = {work, work_response, NULL};
+
+/* ---- Messages of the host ---------------------------------------------------------------------------------------- */
+
+/* A position in atoms that another program wrote; every size in them is checked before it is used. */
+typedef struct atom_cursor {
+    const uint8_t *position;
+    uint64_t left; /* bytes */
+} atom_cursor;
+
+/* Returns the next `size` bytes and skips the padding to a multiple of eight bytes. @return NULL if fewer bytes are
+ * left */
+static const void *read_bytes(atom_cursor *c, uint64_t size) {
+    uint64_t padded = (size + 7) & ~(uint64_t)7;
+    const void *bytes = c->position;
+    if (size > c->left)
+        return NULL;
+    padded = padded < c->left ? padded : c->left;
+    c->position += padded;
+    c->left -= padded;
+    return bytes;
+}
+
+/* Returns the header of an event or a property, which has `size` bytes and ends with an atom, and skips the atom's
+ * body.
+ * @param atom receives the atom @return NULL if the bytes left are too few */
+static const void *read_atom(atom_cursor *c, size_t size, const LV2_Atom **atom) {
+    if (size > c->left)
+        return NULL;
+    const uint8_t *header = c->position;
+    *atom = (const LV2_Atom *)(const void *)(header + size - sizeof **atom); /* the position is a multiple of 8 bytes */
+    return read_bytes(c, size + (uint64_t)(*atom)->size);
+}
+
+/* Schedules a load if the object is a patch:Set of the response to a path. */
+static void read_set(plugin *p, atom_cursor object) {
+    const LV2_Atom *property = NULL, *value = NULL, *atom;
+    const LV2_Atom_Property_Body *item;
+    while ((item = read_atom(&object, sizeof *item, &atom))) {
+        if (item->key == p->uri.property)
+            property = atom;
+        else if (item->key == p->uri.value)
+            value = atom;
+    }
+    if (!property || property->type != p->uri.urid || property->size < sizeof(LV2_URID) || !value ||
+        value->type != p->uri.path)
+        return;
+    const char *path = (const char *)(value + 1);
+    for (int s = 0; s < (p->form.is_space ? 1 : SLOTS); s++)
+        if (*(const LV2_URID *)(property + 1) == p->uri.response[s])
+            lv2_schedule_load(p, s, path, strnlen(path, value->size));
+}
+
+void gc_lv2_read_messages(plugin *p) {
+    if (!p->control || !p->map || p->control->atom.size < sizeof(LV2_Atom_Sequence_Body))
+        return;
+    atom_cursor events = {(const uint8_t *)(&p->control->body + 1),
+                          p->control->atom.size - (uint64_t)sizeof(LV2_Atom_Sequence_Body)};
+    const LV2_Atom *atom;
+    while (read_atom(&events, sizeof(LV2_Atom_Event), &atom)) {
+        if (!lv2_atom_forge_is_object_type(&p->forge, atom->type) || atom->size < sizeof(LV2_Atom_Object_Body))
+            continue;
+        const LV2_Atom_Object_Body *body = (const LV2_Atom_Object_Body *)(atom + 1);
+        if (body->otype == p->uri.get)
+            p->announce = true;
+        else if (body->otype == p->uri.set)
+            read_set(p, (atom_cursor){(const uint8_t *)(body + 1), atom->size - (uint64_t)sizeof *body});
+    }
+}
+
+/* Writes a patch:Set of a property. @return whether it fitted into the buffer */
+static bool write_property(plugin *p, LV2_URID property, LV2_URID type, const char *text) {
+    LV2_Atom_Forge_Frame object;
+    LV2_Atom_Forge *f = &p->forge;
+    bool good = lv2_atom_forge_frame_time(f, 0) && lv2_atom_forge_object(f, &object, 0, p->uri.set) &&
+                lv2_atom_forge_key(f, p->uri.property) && lv2_atom_forge_urid(f, property) &&
+                lv2_atom_forge_key(f, p->uri.value) &&
+                lv2_atom_forge_typed_string(f, type, text, (uint32_t)strlen(text));
+    if (good)
+        lv2_atom_forge_pop(f, &object);
+    return good;
+}
+
+/* Writes the responses and the error. @return whether they fitted into the buffer */
+static bool write_properties(plugin *p) {
+    bool good = true;
+    for (int s = 0; s < SLOTS; s++)
+        if (*p->slot[s].announced_path || p->slot[s].emptied)
+            good = good && write_property(p, p->uri.response[s], p->uri.path, p->slot[s].announced_path);
+    return good && write_property(p, p->uri.error, p->uri.string, p->error);
+}
+
+void gc_lv2_write_messages(plugin *p) {
+    if (!p->notify || !p->map)
+        return;
+    uint32_t capacity = p->notify->atom.size;
+    LV2_Atom_Forge_Frame sequence;
+    /* If the message does not fit, the second attempt writes an empty sequence. */
+    for (int attempts = p->announce ? 2 : 1; attempts > 0; attempts--) {
+        lv2_atom_forge_set_buffer(&p->forge, (uint8_t *)p->notify, capacity);
+        if (!lv2_atom_forge_sequence_head(&p->forge, &sequence, 0)) {
+            p->notify->atom.size = 0;
+            return;
+        }
+        if (attempts == 1 || write_properties(p))
+            break;
+    }
+    p->forge.stack = NULL; /* discards the frames of a message that did not fit */
+    p->announce = false;
+}
+
+/* ---- Saved state ------------------------------------------------------------------------------------------------- */
+
+/* Returns the data of a host feature; NULL: not supported. */
+static void *find_feature(const LV2_Feature *const *features, const char *uri) {
+    for (; features && *features; features++)
+        if (strcmp((*features)->URI, uri) == 0)
+            return (*features)->data;
+    return NULL;
+}
+
+/* Frees a path that the host allocated. */
+static void free_path(const LV2_Feature *const *features, char *path) {
+    const LV2_State_Free_Path *host = find_feature(features, LV2_STATE__freePath);
+    if (host)
+        host->free_path(host->handle, path);
+    else
+        free(path);
+}
+
+/* Stores the path of a response. If there is no second response, stores an empty string for it: an empty path is not
+ * possible, because hosts take it for the path of a folder. */
+static LV2_State_Status save_slot(plugin *p, int s, LV2_State_Store_Function store, LV2_State_Handle to,
+                                  const LV2_Feature *const *features) {
+    LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);
+    char path[PATH_MOST];
+    pthread_mutex_lock(&p->path_lock);
+    memcpy(path, *p->slot[s].missing ? p->slot[s].missing : p->slot[s].path, sizeof path);
+    pthread_mutex_unlock(&p->path_lock);
+    if (!*path)
+        return s == 0 || p->form.is_space
+                   ? LV2_STATE_SUCCESS
+                   : store(to, p->uri.response[s], path, 1, p->uri.string, LV2_STATE_IS_POD | LV2_STATE_IS_PORTABLE);
+    char *mapped = map ? map->abstract_path(map->handle, path) : NULL;
+    const char *stored = mapped ? mapped : path;
+    LV2_State_Status status = store(to, p->uri.response[s], stored, strlen(stored) + 1, p->uri.path,
+                                    LV2_STATE_IS_POD | (map ? LV2_STATE_IS_PORTABLE : 0));
+    if (mapped)
+        free_path(features, mapped);
+    return status;
+}
+
+static LV2_State_Status save(LV2_Handle handle, LV2_State_Store_Function store, LV2_State_Handle to, uint32_t flags,
+                             const LV2_Feature *const *features) {
+    plugin *p = handle;
+    LV2_State_Status status = p->map ? LV2_STATE_SUCCESS : LV2_STATE_ERR_NO_FEATURE;
+    (void)flags;
+    for (int s = 0; s < SLOTS && status == LV2_STATE_SUCCESS; s++)
+        status = save_slot(p, s, store, to, features);
+    return status;
+}
+
+/* Loads a saved response, or unloads the second one if the state says that there was none. */
+static LV2_State_Status restore_slot(plugin *p, int s, LV2_State_Retrieve_Function retrieve, LV2_State_Handle from,
+                                     const LV2_Feature *const *features) {
+    size_t size = 0;
+    uint32_t type = 0, stored_flags = 0;
+    LV2_State_Map_Path *map = find_feature(features, LV2_STATE__mapPath);
+    gpuconv_error error = {GPUCONV_OK, ""};
+    const char *stored = p->map ? retrieve(from, p->uri.response[s], &size, &type, &stored_flags) : NULL;
+    if (!stored)
+        return LV2_STATE_SUCCESS; /* a state without a response keeps the current one */
+    const bool none = s == 1 && type == p->uri.string && size == 1 && !*stored;
+    if (!none &&
+        (type != p->uri.path || size < 2 || size > PATH_MOST || memchr(stored, '\0', size) != stored + size - 1)) {
+        gc_lv2_log_error(p, "the response in the saved state is not a path of 1 to 4095 bytes");
+        return LV2_STATE_ERR_BAD_TYPE;
+    }
+    char *mapped = map && !none ? map->absolute_path(map->handle, stored) : NULL;
+    load l = {.slot = s, .path = mapped ? mapped : stored, .keep = !none};
+    bool good = strlen(l.path) < PATH_MOST;
+    if (!good)
+        (void)snprintf(error.message, sizeof error.message,
+                       "the path of the response in the saved state is longer than 4095 bytes");
+    good = good && gc_lv2_load(p, &l, &error);
+    if (good) {
+        (void)snprintf(p->slot[s].announced_path, sizeof p->slot[s].announced_path, "%s", l.path);
+        p->slot[s].emptied = none;
+    } else {
+        gc_lv2_log_error(p, error.message);
+        (void)snprintf(p->error, sizeof p->error, "%.400s%s", error.message,
+                       atomic_load(&p->slot[s].is_missing) ? "; the session keeps it, and it is loaded when it is back"
+                                                           : "");
+    }
+    if (mapped)
+        free_path(features, mapped);
+    return good ? LV2_STATE_SUCCESS : LV2_STATE_ERR_UNKNOWN;
+}
+
+/* Loads the saved responses. Hosts do not call run meanwhile, so the audio thread's members may be written. */
+static LV2_State_Status restore(LV2_Handle handle, LV2_State_Retrieve_Function retrieve, LV2_State_Handle from,
+                                uint32_t flags, const LV2_Feature *const *features) {
+    plugin *p = handle;
+    LV2_State_Status status = LV2_STATE_SUCCESS;
+    (void)flags;
+    *p->error = '\0';
+    p->announce = true;
+    for (int s = 0; s < (p->form.is_space ? 1 : SLOTS); s++) {
+        const LV2_State_Status now = restore_slot(p, s, retrieve, from, features);
+        status = status == LV2_STATE_SUCCESS ? now : status;
+    }
+    return status;
+}
+
+const LV2_State_Interface gc_lv2_state = {save, restore};

@@ -1,4 +1,5 @@
-/* Draws the plug-in's window with cairo. */
+/* Draws the plug-in's window with cairo. Of a spatial form it draws the head from above with the directions of the set
+ * and the sources: a direction is as far from the middle as it is below the zenith; one below the horizon is hollow. */
 #include "window.h"
 
 #include <math.h>
@@ -10,18 +11,26 @@ enum { FONT = 12 };
 static const double floor_level = -80; /* dB at the lower edge of the envelope */
 static const double meter_least = -60, meter_most = 6;
 
-const color window_panel = {0.09, 0.10, 0.11, 1}, window_text = {0.88, 0.89, 0.90, 1},
-            window_faint = {0.55, 0.57, 0.60, 1}, window_accent = {0.95, 0.66, 0.24, 1},
-            window_selected = {0.24, 0.30, 0.38, 1};
+typedef struct color {
+    double r, g, b, a;
+} color;
+
+static const color panel_color = {0.09, 0.10, 0.11, 1}, text_color = {0.88, 0.89, 0.90, 1},
+                   faint_color = {0.55, 0.57, 0.60, 1}, accent_color = {0.95, 0.66, 0.24, 1},
+                   selected_color = {0.24, 0.30, 0.38, 1};
 static const color background = {0.13, 0.14, 0.16, 1}, alarm = {0.90, 0.28, 0.22, 1}, good = {0.33, 0.72, 0.47, 1};
 static const color channel_color[WAVE_CHANNELS] = {
     {0.35, 0.66, 0.95, 0.75}, {0.42, 0.82, 0.62, 0.55}, {0.80, 0.60, 0.90, 0.45}, {0.90, 0.80, 0.50, 0.40}};
 
-static void paint(cairo_t *cr, color c) {
-    cairo_set_source_rgba(cr, c.r, c.g, c.b, c.a);
+static void paint_part(cairo_t *cr, color c, double opacity) {
+    cairo_set_source_rgba(cr, c.r, c.g, c.b, c.a * opacity);
 }
 
-void draw_fill(cairo_t *cr, rectangle r, color c) {
+static void paint(cairo_t *cr, color c) {
+    paint_part(cr, c, 1);
+}
+
+static void draw_fill(cairo_t *cr, rectangle r, color c) {
     paint(cr, c);
     cairo_rectangle(cr, r.x, r.y, r.w, r.h);
     cairo_fill(cr);
@@ -36,7 +45,8 @@ static void leave_out(const char *what, size_t gap, size_t end, char *to, size_t
     (void)snprintf(to, size, "%.*s...%s", (int)gap, what, what + end);
 }
 
-double draw_text(cairo_t *cr, rectangle r, double align, color c, const char *what) {
+/* Writes text from x on, shortened in the middle to fit `width`; align 0.5: centred in it. @return its width */
+static double draw_text(cairo_t *cr, rectangle r, double align, color c, const char *what) {
     char shown[WINDOW_PATH_MOST + 8];
     cairo_text_extents_t e;
     size_t length = strlen(what), kept = length;
@@ -65,7 +75,7 @@ static void format_seconds(char *to, size_t size, const char *name, double secon
 static void draw_focus(cairo_t *cr, const window *w, part which, rectangle r) {
     if (w->focus != which)
         return;
-    paint(cr, window_accent);
+    paint(cr, accent_color);
     cairo_set_line_width(cr, 1);
     cairo_rectangle(cr, r.x + 0.5, r.y + 0.5, r.w - 1, r.h - 1);
     cairo_stroke(cr);
@@ -81,10 +91,10 @@ static void draw_search(cairo_t *cr, const window *w) {
     const rectangle r = window_search(w);
     const bool typing = w->focus == PART_LIST || *w->search;
     char shown[WINDOW_PATH_MOST + 2];
-    draw_fill(cr, r, window_panel);
+    draw_fill(cr, r, panel_color);
     (void)snprintf(shown, sizeof shown, "%s|", w->search);
     const char *name = *w->search ? shown : w->folder.is_recent ? "recent files" : last_name(w->folder.path);
-    draw_text(cr, (rectangle){r.x + 6, r.y, r.w - 12, r.h}, 0, *w->search ? window_accent : window_faint, name);
+    draw_text(cr, (rectangle){r.x + 6, r.y, r.w - 12, r.h}, 0, *w->search ? accent_color : faint_color, name);
     if (typing)
         draw_focus(cr, w, w->focus, r);
 }
@@ -92,28 +102,28 @@ static void draw_search(cairo_t *cr, const window *w) {
 static void draw_list(cairo_t *cr, const window *w) {
     rectangle r = window_list(w);
     draw_search(cr, w);
-    draw_fill(cr, r, window_panel);
+    draw_fill(cr, r, panel_color);
     int rows = (int)(r.h / ROW);
     for (int i = 0; i < rows && w->scroll + i < w->folder.count; i++) {
         const folder_entry *e = folder_at(&w->folder, w->scroll + i);
         rectangle row = {r.x, r.y + i * ROW, r.w, ROW};
         char name[WINDOW_PATH_MOST];
         if (!e->is_folder && folder_path_of(&w->folder, e, name) && strcmp(name, w->path[w->slot]) == 0)
-            draw_fill(cr, row, window_selected);
+            draw_fill(cr, row, selected_color);
         (void)snprintf(name, sizeof name, "%s%s", *e->name == '/' ? last_name(e->name) : e->name,
                        e->is_folder ? "/" : "");
         if (w->focus == PART_LIST && w->scroll + i == w->cursor)
             draw_focus(cr, w, PART_LIST, row);
-        draw_text(cr, (rectangle){row.x + 8, row.y, row.w - 20, row.h}, 0, e->is_folder ? window_faint : window_text,
+        draw_text(cr, (rectangle){row.x + 8, row.y, row.w - 20, row.h}, 0, e->is_folder ? faint_color : text_color,
                   name);
     }
     if (w->folder.count > rows) {
         double share = (double)rows / w->folder.count;
         draw_fill(cr, (rectangle){r.x + r.w - 5, r.y + r.h * w->scroll / w->folder.count, 4, fmax(8, r.h * share)},
-                  window_faint);
+                  faint_color);
     }
     if (w->folder.count == 0)
-        draw_text(cr, (rectangle){r.x + 8, r.y, r.w - 16, ROW}, 0, window_faint,
+        draw_text(cr, (rectangle){r.x + 8, r.y, r.w - 16, ROW}, 0, faint_color,
                   *w->search ? "nothing of this name" : "nothing here");
 }
 
@@ -144,7 +154,7 @@ static rectangle lane(const window *w, int channel) {
     return (rectangle){r.x, r.y + channel * height, r.w, height};
 }
 
-/* Draws a channel's envelope: outside of the kept part window_faint, in its fade as attenuated. */
+/* Draws a channel's envelope: outside of the kept part faint_color, in its fade as attenuated. */
 static void draw_envelope(cairo_t *cr, const window *w, int channel) {
     const rectangle r = lane(w, channel);
     bounds b = window_bounds(w);
@@ -165,7 +175,7 @@ static void draw_envelope(cairo_t *cr, const window *w, int channel) {
 }
 
 static void draw_handle(cairo_t *cr, rectangle r, double x, const char *name, bool low, bool focused) {
-    paint(cr, window_accent);
+    paint(cr, accent_color);
     cairo_set_line_width(cr, focused ? 3.5 : 1.5);
     cairo_move_to(cr, x, r.y);
     cairo_line_to(cr, x, r.y + r.h);
@@ -175,7 +185,7 @@ static void draw_handle(cairo_t *cr, rectangle r, double x, const char *name, bo
     cairo_text_extents_t e;
     cairo_text_extents(cr, name, &e);
     double left = x + 9 + e.x_advance > r.x + r.w ? x - 9 - e.x_advance : x + 9;
-    draw_text(cr, (rectangle){left, low ? r.y + r.h - 14 : r.y + 1, e.x_advance + 1, 12}, 0, window_accent, name);
+    draw_text(cr, (rectangle){left, low ? r.y + r.h - 14 : r.y + 1, e.x_advance + 1, 12}, 0, accent_color, name);
 }
 
 /* Draws times beneath the wave, at steps of 1, 2 or 5. */
@@ -189,18 +199,18 @@ static void draw_axis(cairo_t *cr, const window *w) {
     char label[40];
     for (int i = 0; i * step <= all; i++) {
         const double x = window_time_to_x(w, i * step);
-        draw_fill(cr, (rectangle){x, r.y + r.h, 1, 4}, window_faint);
+        draw_fill(cr, (rectangle){x, r.y + r.h, 1, 4}, faint_color);
         (void)snprintf(label, sizeof label, "%g%s", i * step * (all < 1 ? 1000 : 1), i ? "" : all < 1 ? " ms" : " s");
-        draw_text(cr, (rectangle){x + 4, r.y + r.h + 2, 60, 16}, 0, window_faint, label);
+        draw_text(cr, (rectangle){x + 4, r.y + r.h + 2, 60, 16}, 0, faint_color, label);
     }
 }
 
 static void draw_wave(cairo_t *cr, const window *w) {
     rectangle r = window_wave(w);
     char label[200];
-    draw_fill(cr, r, window_panel);
+    draw_fill(cr, r, panel_color);
     if (!w->wave.channels) {
-        draw_text(cr, r, 0.5, *w->wave.message && *w->path[w->slot] ? alarm : window_faint,
+        draw_text(cr, r, 0.5, *w->wave.message && *w->path[w->slot] ? alarm : faint_color,
                   *w->wave.message ? w->wave.message : "reading ...");
         return;
     }
@@ -212,10 +222,10 @@ static void draw_wave(cairo_t *cr, const window *w) {
             const double y = l.y + level / floor_level * l.h;
             draw_fill(cr, (rectangle){l.x, y, l.w, 1}, (color){1, 1, 1, 0.08});
             (void)snprintf(label, sizeof label, "%d dB", level);
-            draw_text(cr, (rectangle){l.x + l.w - 50, y + 2, 46, 12}, 1, window_faint, label);
+            draw_text(cr, (rectangle){l.x + l.w - 50, y + 2, 46, 12}, 1, faint_color, label);
         }
         draw_envelope(cr, w, c);
-        draw_fill(cr, (rectangle){l.x, l.y + l.h - 1, l.w, c + 1 < w->wave.channels}, window_faint);
+        draw_fill(cr, (rectangle){l.x, l.y + l.h - 1, l.w, c + 1 < w->wave.channels}, faint_color);
     }
     bounds b = window_bounds(w);
     format_seconds(label, sizeof label, "fade ", (double)w->value[FADE]);
@@ -237,7 +247,7 @@ static void draw_error(cairo_t *cr, const window *w) {
     r.y += floor(r.h / 2) - 12;
     r.h = 24;
     draw_fill(cr, r, alarm);
-    draw_text(cr, (rectangle){r.x + 8, r.y, r.w - 16, r.h}, 0, window_text, shown);
+    draw_text(cr, (rectangle){r.x + 8, r.y, r.w - 16, r.h}, 0, text_color, shown);
 }
 
 static void draw_knob(cairo_t *cr, const window *w, int index) {
@@ -248,13 +258,13 @@ static void draw_knob(cairo_t *cr, const window *w, int index) {
     double value = (double)w->value[k->port];
     char shown[40];
     cairo_set_font_size(cr, FONT * s);
-    draw_text(cr, (rectangle){r.x, r.y, r.w, 16 * s}, 0.5, window_faint, k->name);
+    draw_text(cr, (rectangle){r.x, r.y, r.w, 16 * s}, 0.5, faint_color, k->name);
     cairo_set_line_width(cr, 6 * s);
-    paint(cr, window_panel);
+    paint(cr, panel_color);
     cairo_new_path(cr);
     cairo_arc(cr, x, y, 20 * s, from, from + span);
     cairo_stroke(cr);
-    paint(cr, window_accent);
+    paint(cr, accent_color);
     cairo_arc(cr, x, y, 20 * s, from, from + fmax(0.001, span * knob_place(k, value)));
     cairo_stroke(cr);
     if ((k->port == TRIM && value >= 0) || (k->port == LOW_CUT && value <= k->least) ||
@@ -267,7 +277,7 @@ static void draw_knob(cairo_t *cr, const window *w, int index) {
     const bool typing = w->focus == (part)(PART_KNOB + index) && *w->typed;
     if (typing)
         (void)snprintf(shown, sizeof shown, "%s|", w->typed);
-    draw_text(cr, (rectangle){r.x, r.y + 68 * s, r.w, 16 * s}, 0.5, typing ? window_accent : window_text, shown);
+    draw_text(cr, (rectangle){r.x, r.y + 68 * s, r.w, 16 * s}, 0.5, typing ? accent_color : text_color, shown);
     cairo_set_font_size(cr, FONT);
     draw_focus(cr, w, (part)(PART_KNOB + index), r);
 }
@@ -276,11 +286,11 @@ static void draw_meter(cairo_t *cr, const window *w, int index) {
     rectangle r = window_meter(w, index);
     double level = (double)w->value[PEAK_IN + index];
     double share = fmin(fmax((level - meter_least) / (meter_most - meter_least), 0), 1);
-    draw_fill(cr, r, window_panel);
+    draw_fill(cr, r, panel_color);
     draw_fill(cr, (rectangle){r.x, r.y + r.h * (1 - share), r.w, r.h * share}, level > 0 ? alarm : good);
-    draw_fill(cr, (rectangle){r.x, r.y + r.h * meter_most / (meter_most - meter_least), r.w, 1}, window_faint);
+    draw_fill(cr, (rectangle){r.x, r.y + r.h * meter_most / (meter_most - meter_least), r.w, 1}, faint_color);
     if (index % 2 == 0)
-        draw_text(cr, (rectangle){r.x - 2, r.y + r.h + 2, 36, 16}, 0.5, window_faint, index ? "out" : "in");
+        draw_text(cr, (rectangle){r.x - 2, r.y + r.h + 2, 36, 16}, 0.5, faint_color, index ? "out" : "in");
 }
 
 /* Writes the name of the response, shortened, and what it is. */
@@ -298,9 +308,9 @@ static void draw_title(cairo_t *cr, const window *w) {
     }
     cairo_text_extents(cr, about, &e);
     double room = b.x - r.x - gap;
-    double name = draw_text(cr, (rectangle){r.x, 12, room - (*about ? e.x_advance + gap : 0), 22}, 0, window_text,
+    double name = draw_text(cr, (rectangle){r.x, 12, room - (*about ? e.x_advance + gap : 0), 22}, 0, text_color,
                             last_name(w->path[w->slot]));
-    draw_text(cr, (rectangle){r.x + name + gap, 12, room - name - gap, 22}, 0, window_faint, about);
+    draw_text(cr, (rectangle){r.x + name + gap, 12, room - name - gap, 22}, 0, faint_color, about);
 }
 
 static void draw_button(cairo_t *cr, const window *w, int index) {
@@ -309,10 +319,108 @@ static void draw_button(cairo_t *cr, const window *w, int index) {
                        : index == RECENT ? w->folder.is_recent
                                          : index == SECOND && w->slot == 1;
     rectangle r = window_button(w, index);
-    draw_fill(cr, r, !is_on ? window_panel : index == BYPASS ? alarm : window_selected);
-    draw_text(cr, r, 0.5, is_on ? window_text : window_faint, k->name);
+    draw_fill(cr, r, !is_on ? panel_color : index == BYPASS ? alarm : selected_color);
+    draw_text(cr, r, 0.5, is_on ? text_color : faint_color, k->name);
     draw_focus(cr, w, (part)(PART_BUTTON + index), r);
 }
+
+/* ---- The head ---------------------------------------------------------------------------------------------------- */
+
+static const double pi = 3.14159265358979;
+
+static void draw_dot(cairo_t *cr, const window *w, const double at[2], double size, color c, double opacity) {
+    double x, y;
+    window_direction_to_xy(w, at[0], at[1], &x, &y);
+    cairo_new_path(cr);
+    cairo_arc(cr, x, y, size, 0, 2 * pi);
+    paint_part(cr, c, opacity);
+    cairo_set_line_width(cr, 1);
+    if (at[1] < 0)
+        cairo_stroke(cr);
+    else
+        cairo_fill(cr);
+}
+
+/* Draws the horizon with the names of its directions. */
+static void draw_horizon(cairo_t *cr, const window *w) {
+    static const char *const names[] = {"front", "left", "back", "right"};
+    double middle[2], x, y;
+    window_direction_to_xy(w, 0, 90, &middle[0], &middle[1]);
+    window_direction_to_xy(w, 0, 0, &x, &y);
+    const double radius = middle[1] - y;
+    for (int elevation = 0; elevation < 90; elevation += 30) {
+        cairo_new_path(cr);
+        cairo_arc(cr, middle[0], middle[1], radius * (1 - elevation / 90.0), 0, 2 * pi);
+        paint_part(cr, text_color, elevation ? 0.08 : 0.3);
+        cairo_set_line_width(cr, 1);
+        cairo_stroke(cr);
+    }
+    for (int i = 0; i < 4; i++) {
+        if (i == 2 && *w->wave.message)
+            continue; /* the message is there */
+        const double angle = i * pi / 2, away = radius + (i % 2 ? 28 : 12);
+        draw_text(cr, (rectangle){middle[0] - sin(angle) * away - 25, middle[1] - cos(angle) * away - 8, 50, 16}, 0.5,
+                  faint_color, names[i]);
+    }
+}
+
+/* Draws the head as it is turned: its nose, and its ears. */
+static void draw_listener(cairo_t *cr, const window *w) {
+    double x, y;
+    window_direction_to_xy(w, 0, 90, &x, &y);
+    cairo_save(cr);
+    cairo_translate(cr, x, y);
+    cairo_rotate(cr, -(double)w->value[YAW] * pi / 180);
+    paint(cr, w->value[TRACKED] > 0 ? accent_color : faint_color);
+    cairo_set_line_width(cr, 2);
+    cairo_new_path(cr);
+    cairo_move_to(cr, -4, -15);
+    cairo_line_to(cr, 0, -22);
+    cairo_line_to(cr, 4, -15);
+    cairo_stroke(cr);
+    cairo_save(cr);
+    cairo_scale(cr, 0.85, 1);
+    cairo_arc(cr, 0, 0, 16, 0, 2 * pi);
+    cairo_restore(cr);
+    cairo_stroke(cr);
+    for (int side = -1; side <= 1; side += 2) {
+        cairo_arc(cr, side * 15.5, 0, 3.5, 0, 2 * pi);
+        cairo_fill(cr);
+    }
+    cairo_restore(cr);
+}
+
+/* Draws the head and its sources (head.c). */
+static void draw_head(cairo_t *cr, const window *w) {
+    static const char *const names[] = {"L", "R"};
+    const rectangle r = window_wave(w);
+    char label[80];
+    draw_fill(cr, r, panel_color);
+    draw_horizon(cr, w);
+    for (int i = 0; i < w->wave.directions; i++)
+        draw_dot(cr, w, (const double[]){(double)w->wave.direction[i][0], (double)w->wave.direction[i][1]}, 1.5,
+                 selected_color, 1.0);
+    draw_listener(cr, w);
+    const double azimuth = (double)w->value[AZIMUTH], elevation = (double)w->value[ELEVATION];
+    const double spread = (double)w->value[SPREAD];
+    for (double way = -0.5; way <= 0.5 && spread > 0; way += 0.01)
+        draw_dot(cr, w, (const double[]){azimuth + way * spread, elevation}, 1, accent_color, 0.5);
+    for (int c = 0; c < 2; c++) {
+        double x, y, at[2] = {azimuth + (c ? -0.5 : 0.5) * spread, elevation};
+        draw_dot(cr, w, at, 8, accent_color, 1);
+        window_direction_to_xy(w, at[0], at[1], &x, &y);
+        if (spread > 0)
+            draw_text(cr, (rectangle){x - 10, y - 8, 20, 16}, 0.5, elevation < 0 ? accent_color : panel_color,
+                      names[c]);
+    }
+    if (w->value[TRACKED] > 0) {
+        (void)snprintf(label, sizeof label, "yaw %.0f, pitch %.0f, roll %.0f", (double)w->value[YAW],
+                       (double)w->value[PITCH], (double)w->value[ROLL]);
+        draw_text(cr, (rectangle){r.x + 8, r.y + 6, 220, 16}, 0, accent_color, label);
+    }
+}
+
+/* ---- All parts --------------------------------------------------------------------------------------------------- */
 
 void window_draw(window *w) {
     cairo_t *cr = cairo_create(w->surface);

@@ -1,6 +1,9 @@
-/* The plug-in's window on X11: opens it inside the host's, and handles the mouse and the keyboard. */
+/* The plug-in's window on X11: opens it inside the host's, and handles the mouse and the keyboard. A key types a value
+ * for the knob that has the keyboard, or a text that the list is searched for, or a path. Files are dropped by the
+ * protocol Xdnd of version 5 (freedesktop.org), in which a program is asked for its list of URIs. */
 #include "window.h"
 
+#include <X11/Xatom.h>
 #include <X11/Xutil.h>
 #include <X11/keysym.h>
 #include <cairo/cairo-xlib.h>
@@ -13,58 +16,6 @@
 
 enum { DOUBLE_CLICK = 400 /* ms */, GRIP = 8 /* pixels beside a handle */ };
 
-/* Returns the scale of the user's text, whose resolution is 96 for 1. */
-static double find_scale(Display *display) {
-    const char *dpi = XGetDefault(display, "Xft", "dpi");
-    const long number = dpi ? strtol(dpi, NULL, 10) : 0;
-    return number > 0 ? (double)number / 96 : 1;
-}
-
-bool window_open(window *w, Window parent) {
-    w->width = WINDOW_WIDTH;
-    w->height = WINDOW_HEIGHT;
-    w->display = XOpenDisplay(NULL);
-    if (!w->display)
-        return false;
-    w->scale = fmin(fmax(w->scale > 0 ? w->scale : find_scale(w->display), 1), 4);
-    const int width = (int)(WINDOW_WIDTH * w->scale), height = (int)(WINDOW_HEIGHT * w->scale);
-    int screen = DefaultScreen(w->display);
-    if (!parent)
-        parent = RootWindow(w->display, screen);
-    w->id = XCreateSimpleWindow(w->display, parent, 0, 0, (unsigned)width, (unsigned)height, 0, 0,
-                                BlackPixel(w->display, screen));
-    XSizeHints *hints = XAllocSizeHints();
-    if (hints) {
-        hints->flags = PMinSize | PBaseSize;
-        hints->min_width = (int)(WINDOW_LEAST_WIDTH * w->scale);
-        hints->min_height = (int)(WINDOW_LEAST_HEIGHT * w->scale);
-        hints->base_width = width;
-        hints->base_height = height;
-        XSetWMNormalHints(w->display, w->id, hints);
-        XFree(hints);
-    }
-    XSelectInput(w->display, w->id,
-                 ExposureMask | StructureNotifyMask | ButtonPressMask | ButtonReleaseMask | ButtonMotionMask |
-                     KeyPressMask);
-    w->surface = cairo_xlib_surface_create(w->display, w->id, DefaultVisual(w->display, screen), width, height);
-    window_accept_drops(w);
-    XMapWindow(w->display, w->id);
-    XFlush(w->display);
-    w->dirty = true;
-    return cairo_surface_status(w->surface) == CAIRO_STATUS_SUCCESS;
-}
-
-void window_close(window *w) {
-    wave_reader_end(&w->reader);
-    folder_free(&w->folder);
-    if (w->surface)
-        cairo_surface_destroy(w->surface);
-    if (w->display) {
-        XDestroyWindow(w->display, w->id);
-        XCloseDisplay(w->display);
-    }
-}
-
 /* ---- The list ---------------------------------------------------------------------------------------------------- */
 
 static void scroll_by(window *w, int rows) {
@@ -74,7 +25,8 @@ static void scroll_by(window *w, int rows) {
     w->dirty = true;
 }
 
-void window_refresh_list(window *w) {
+/* Shows the list again after the folder or the search has changed. */
+static void refresh_list(window *w) {
     folder_search(&w->folder, *w->search == '/' || *w->search == '~' ? "" : w->search);
     w->scroll = w->cursor = 0;
     w->dirty = true;
@@ -83,7 +35,7 @@ void window_refresh_list(window *w) {
 static void open_folder(window *w, const char *path) {
     *w->search = '\0';
     (void)folder_read(&w->folder, path); /* what fitted into memory is shown */
-    window_refresh_list(w);
+    refresh_list(w);
 }
 
 /* Cuts the last name off a path. @return false: it has no folder */
@@ -102,7 +54,8 @@ static void open_parent(window *w) {
         open_folder(w, path);
 }
 
-void window_choose_path(window *w, const char *path) {
+/* Opens a folder in the list, or asks the plug-in for a file. */
+static void choose_path(window *w, const char *path) {
     struct stat s;
     if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) {
         open_folder(w, path);
@@ -112,7 +65,8 @@ void window_choose_path(window *w, const char *path) {
     w->set_path(w->context, w->slot, path);
 }
 
-void window_choose_row(window *w, int row) {
+/* Opens the row of the list. */
+static void choose_row(window *w, int row) {
     char path[WINDOW_PATH_MOST];
     if (row < 0 || row >= w->folder.count)
         return;
@@ -120,7 +74,7 @@ void window_choose_row(window *w, int row) {
     if (strcmp(e->name, "..") == 0)
         open_parent(w);
     else if (folder_path_of(&w->folder, e, path))
-        window_choose_path(w, path);
+        choose_path(w, path);
 }
 
 /* Shows the response of the slot: its envelope, and its folder, unless recent files are listed. */
@@ -162,6 +116,273 @@ void window_show_error(window *w, const char *error) {
     (void)snprintf(w->error, sizeof w->error, "%s", error);
 }
 
+/* ---- Files that are dropped -------------------------------------------------------------------------------------- */
+
+static Atom atom(const window *w, const char *name) {
+    return XInternAtom(w->display, name, False);
+}
+
+/* Says to other programs that files can be dropped here, and handles their messages. */
+static void accept_drops(window *w) {
+    const Atom version = 5;
+    XChangeProperty(w->display, w->id, atom(w, "XdndAware"), XA_ATOM, 32, PropModeReplace,
+                    (const unsigned char *)&version, 1);
+}
+
+static int ignore_error(Display *display, XErrorEvent *e) {
+    (void)display, (void)e;
+    return 0;
+}
+
+/* Sends a message to the source, which may have gone: X would end the program. */
+static void answer(const window *w, const char *name, bool accepts) {
+    const long action = accepts ? (long)atom(w, "XdndActionCopy") : 0;
+    const bool is_status = strcmp(name, "XdndStatus") == 0;
+    XEvent e = {.xclient = {.type = ClientMessage,
+                            .display = w->display,
+                            .window = w->source,
+                            .message_type = atom(w, name),
+                            .format = 32,
+                            .data.l = {(long)w->id, accepts, is_status ? 0 : action, 0, is_status ? action : 0}}};
+    XErrorHandler before = XSetErrorHandler(ignore_error);
+    (void)XSendEvent(w->display, w->source, False, NoEventMask, &e);
+    XSync(w->display, False);
+    (void)XSetErrorHandler(before);
+}
+
+/* Decodes the first file of a list of URIs in place. @return its path, or NULL */
+static const char *first_file(char *list) {
+    static const char scheme[] = "file://";
+    char *to;
+    for (list[strcspn(list, "\r\n")] = '\0'; strncmp(list, scheme, sizeof scheme - 1) != 0;)
+        return NULL;
+    char *path = strchr(list + sizeof scheme - 1, '/'); /* behind the name of the machine */
+    if (!path)
+        return NULL;
+    for (char *from = to = path; *from; from++) {
+        const char digits[3] = {from[0] == '%' ? from[1] : '\0', from[0] == '%' && from[1] ? from[2] : '\0', '\0'};
+        const bool coded = strlen(digits) == 2 && strspn(digits, "0123456789abcdefABCDEF") == 2;
+        *to++ = coded ? (char)strtol(digits, NULL, 16) : *from;
+        from += coded ? 2 : 0;
+    }
+    *to = '\0';
+    return path;
+}
+
+/* Takes the list that the source has sent. */
+static void take_list(window *w, Atom property) {
+    Atom type;
+    int format;
+    unsigned long count, left;
+    unsigned char *list = NULL;
+    bool good =
+        property != None && XGetWindowProperty(w->display, w->id, property, 0, WINDOW_PATH_MOST, True, AnyPropertyType,
+                                               &type, &format, &count, &left, &list) == Success;
+    good = good && list && format == 8;
+    const char *path = good ? first_file((char *)list) : NULL;
+    if (path && strlen(path) < WINDOW_PATH_MOST)
+        choose_path(w, path);
+    if (list)
+        XFree(list);
+    answer(w, "XdndFinished", path != NULL);
+    w->source = None;
+}
+
+static void handle_drop(window *w, const XEvent *e) {
+    const Atom selection = atom(w, "XdndSelection");
+    if (e->type == SelectionNotify && e->xselection.selection == selection && w->source) {
+        take_list(w, e->xselection.property);
+    } else if (e->type == ClientMessage && e->xclient.format == 32) {
+        const Atom kind = e->xclient.message_type;
+        const long *data = e->xclient.data.l;
+        if (kind == atom(w, "XdndPosition") || kind == atom(w, "XdndDrop"))
+            w->source = (Window)data[0];
+        if (kind == atom(w, "XdndPosition"))
+            answer(w, "XdndStatus", true);
+        else if (kind == atom(w, "XdndDrop"))
+            XConvertSelection(w->display, selection, atom(w, "text/uri-list"), selection, w->id, (Time)data[2]);
+    }
+}
+
+/* ---- Typing ------------------------------------------------------------------------------------------------------ */
+
+/* Changes a control. */
+static void change(window *w, port number, double value) {
+    if (w->value[number] == (float)value)
+        return;
+    w->value[number] = (float)value;
+    w->set_value(w->context, number, (float)value);
+    w->dirty = true;
+}
+
+static bool is_knob(part p) {
+    return p >= PART_KNOB && p < PART_BUTTON;
+}
+
+/* Appends a character of Latin 1 to a text in UTF-8, if there is room. */
+static void append(char *text, size_t room, unsigned char c) {
+    const size_t length = strlen(text);
+    if (length + 3 > room)
+        return;
+    if (c < 0x80)
+        (void)snprintf(text + length, room - length, "%c", c);
+    else
+        (void)snprintf(text + length, room - length, "%c%c", 0xc0 | c >> 6, 0x80 | (c & 0x3f));
+}
+
+/* Removes the last character. @return false: there is none */
+static bool shorten(char *text) {
+    size_t length = strlen(text);
+    if (length == 0)
+        return false;
+    while (--length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) {
+    }
+    text[length] = '\0';
+    return true;
+}
+
+/* Reads a number with a sign, and a comma or a point, whatever the locale of the host. @return false: it is none */
+static bool read_number(const char *text, double *value) {
+    const bool negative = *text == '-';
+    double scale = 0;
+    bool digits = false;
+    *value = 0;
+    for (text += negative || *text == '+'; *text; text++) {
+        if ((*text == '.' || *text == ',') && !(scale > 0)) {
+            scale = 1;
+        } else if (*text >= '0' && *text <= '9') {
+            *value = 10 * *value + (*text - '0');
+            scale *= 10;
+            digits = true;
+        } else {
+            return false;
+        }
+    }
+    *value = (negative ? -*value : *value) / fmax(scale, 1);
+    return digits;
+}
+
+/* Gives the knob the value that was typed, limited to its range. */
+static void take_value(window *w) {
+    const knob *k = &w->panel->knob[w->focus - PART_KNOB];
+    double value;
+    if (read_number(w->typed, &value))
+        change(w, k->port, fmin(fmax(value, k->least), k->most));
+    *w->typed = '\0';
+}
+
+/* Types into the text of a knob. */
+static bool type_value(window *w, unsigned char c, KeySym symbol) {
+    const bool typing = *w->typed;
+    if (c > ' ' && strchr("0123456789.,-+", c))
+        append(w->typed, sizeof w->typed, c);
+    else if (symbol == XK_BackSpace && typing)
+        (void)shorten(w->typed);
+    else if (symbol == XK_Escape && typing)
+        *w->typed = '\0';
+    else if (typing && (symbol == XK_Return || symbol == XK_KP_Enter || symbol == XK_Tab || symbol == XK_ISO_Left_Tab))
+        take_value(w);
+    else
+        return false;
+    return symbol != XK_Tab && symbol != XK_ISO_Left_Tab; /* which then also moves on */
+}
+
+/* Opens the path that was typed. */
+static void take_path(window *w) {
+    char path[2 * WINDOW_PATH_MOST];
+    const char *home = getenv("HOME");
+    const bool below_home = *w->search == '~' && home;
+    (void)snprintf(path, sizeof path, "%s%s", below_home ? home : "", w->search + below_home);
+    *w->search = '\0';
+    refresh_list(w);
+    path[WINDOW_PATH_MOST - 1] = '\0';
+    choose_path(w, path);
+}
+
+/* Types into the search of the list. */
+static bool type_search(window *w, unsigned char c, KeySym symbol) {
+    if (symbol == XK_Escape && *w->search)
+        *w->search = '\0';
+    else if (symbol == XK_BackSpace && *w->search)
+        (void)shorten(w->search);
+    else if ((symbol == XK_Return || symbol == XK_KP_Enter) && (*w->search == '/' || *w->search == '~')) {
+        take_path(w);
+        return true;
+    } else if ((c > ' ' && c != 0x7f) || (c == ' ' && *w->search)) {
+        append(w->search, sizeof w->search, c);
+        w->focus = PART_LIST;
+    } else
+        return false;
+    refresh_list(w);
+    return true;
+}
+
+/* Handles a key that types a value or a search. @return false: it has another meaning */
+static bool type_key(window *w, XKeyEvent *e, KeySym symbol) {
+    char text[8] = "";
+    KeySym given;
+    const int length = XLookupString(e, text, sizeof text, &given, NULL);
+    const unsigned char c = length == 1 && !(e->state & (ControlMask | Mod1Mask)) ? (unsigned char)*text : 0;
+    w->dirty = true;
+    return is_knob(w->focus)                                            ? type_value(w, c, symbol)
+           : w->focus == PART_LIST || (w->focus == PART_NONE && c != 0) ? type_search(w, c, symbol)
+                                                                        : false;
+}
+
+/* ---- Opening and closing ----------------------------------------------------------------------------------------- */
+
+/* Returns the scale of the user's text, whose resolution is 96 for 1. */
+static double find_scale(Display *display) {
+    const char *dpi = XGetDefault(display, "Xft", "dpi");
+    const long number = dpi ? strtol(dpi, NULL, 10) : 0;
+    return number > 0 ? (double)number / 96 : 1;
+}
+
+bool window_open(window *w, Window parent) {
+    w->width = WINDOW_WIDTH;
+    w->height = WINDOW_HEIGHT;
+    w->display = XOpenDisplay(NULL);
+    if (!w->display)
+        return false;
+    w->scale = fmin(fmax(w->scale > 0 ? w->scale : find_scale(w->display), 1), 4);
+    const int width = (int)(WINDOW_WIDTH * w->scale), height = (int)(WINDOW_HEIGHT * w->scale);
+    int screen = DefaultScreen(w->display);
+    if (!parent)
+        parent = RootWindow(w->display, screen);
+    w->id = XCreateSimpleWindow(w->display, parent, 0, 0, (unsigned)width, (unsigned)height, 0, 0,
+                                BlackPixel(w->display, screen));
+    XSizeHints *hints = XAllocSizeHints();
+    if (hints) {
+        hints->flags = PMinSize | PBaseSize;
+        hints->min_width = (int)(WINDOW_LEAST_WIDTH * w->scale);
+        hints->min_height = (int)(WINDOW_LEAST_HEIGHT * w->scale);
+        hints->base_width = width;
+        hints->base_height = height;
+        XSetWMNormalHints(w->display, w->id, hints);
+        XFree(hints);
+    }
+    XSelectInput(w->display, w->id,
+                 ExposureMask | StructureNotifyMask | ButtonPressMask | ButtonReleaseMask | ButtonMotionMask |
+                     KeyPressMask);
+    w->surface = cairo_xlib_surface_create(w->display, w->id, DefaultVisual(w->display, screen), width, height);
+    accept_drops(w);
+    XMapWindow(w->display, w->id);
+    XFlush(w->display);
+    w->dirty = true;
+    return cairo_surface_status(w->surface) == CAIRO_STATUS_SUCCESS;
+}
+
+void window_close(window *w) {
+    wave_reader_end(&w->reader);
+    folder_free(&w->folder);
+    if (w->surface)
+        cairo_surface_destroy(w->surface);
+    if (w->display) {
+        XDestroyWindow(w->display, w->id);
+        XCloseDisplay(w->display);
+    }
+}
+
 /* ---- The mouse --------------------------------------------------------------------------------------------------- */
 
 static bool is_inside(rectangle r, double x, double y) {
@@ -193,14 +414,6 @@ static part find_part(const window *w, double x, double y) {
     return fabs(x - window_time_to_x(w, b.start)) <= GRIP ? PART_START : PART_NONE;
 }
 
-void window_change(window *w, port number, double value) {
-    if (w->value[number] == (float)value)
-        return;
-    w->value[number] = (float)value;
-    w->set_value(w->context, number, (float)value);
-    w->dirty = true;
-}
-
 /* Moves a handle to a time of the file. */
 static void move_handle(window *w, part which, double t) {
     double all = w->wave.seconds;
@@ -210,12 +423,12 @@ static void move_handle(window *w, part which, double t) {
     if (which == PART_START) {
         double start = fmin(fmin(t, 30), b.end - 0.001), end = b.start + (double)w->value[LENGTH];
         if (w->value[LENGTH] > 0) /* the end stays */
-            window_change(w, LENGTH, fmax(0.001, end - fmax(0, start)));
-        window_change(w, START, fmax(0, start));
+            change(w, LENGTH, fmax(0.001, end - fmax(0, start)));
+        change(w, START, fmax(0, start));
     } else if (which == PART_END) {
-        window_change(w, LENGTH, t >= all ? 0 : fmin(60, fmax(0.001, t - b.start)));
+        change(w, LENGTH, t >= all ? 0 : fmin(60, fmax(0.001, t - b.start)));
     } else {
-        window_change(w, FADE, fmin(30, fmax(0, w->value[REVERSE] > 0 ? t - b.start : b.end - t) * stretch));
+        change(w, FADE, fmin(30, fmax(0, w->value[REVERSE] > 0 ? t - b.start : b.end - t) * stretch));
     }
 }
 
@@ -223,31 +436,27 @@ static void move_handle(window *w, part which, double t) {
 static void move_source(window *w, double x, double y) {
     double azimuth, elevation;
     window_xy_to_direction(w, x, y, &azimuth, &elevation);
-    window_change(w, AZIMUTH, azimuth);
-    window_change(w, ELEVATION, w->value[ELEVATION] < 0 ? -elevation : elevation);
+    change(w, AZIMUTH, azimuth);
+    change(w, ELEVATION, w->value[ELEVATION] < 0 ? -elevation : elevation);
 }
 
 /* Turns a knob by the mouse's way; 200 units are its whole range, 2000 with Shift. */
 static void drag_knob(window *w, double y, bool fine) {
     const knob *k = &w->panel->knob[w->dragged - PART_KNOB];
     double way = (w->grabbed_y - y) / (fine ? 2000 : 200);
-    window_change(w, k->port, knob_value(k, knob_place(k, (double)w->grabbed[k->port]) + way));
-}
-
-bool window_is_knob(part p) {
-    return p >= PART_KNOB && p < PART_BUTTON;
+    change(w, k->port, knob_value(k, knob_place(k, (double)w->grabbed[k->port]) + way));
 }
 
 /* Turns a knob by hundredths of its range. */
 static void step_knob(window *w, part which, double hundredths) {
     const knob *k = &w->panel->knob[which - PART_KNOB];
-    window_change(w, k->port, knob_value(k, knob_place(k, (double)w->value[k->port]) + hundredths * 0.01));
+    change(w, k->port, knob_value(k, knob_place(k, (double)w->value[k->port]) + hundredths * 0.01));
 }
 
 static void press_button(window *w, int index) {
     const port number = w->panel->button[index].port;
     if (number < PORTS) {
-        window_change(w, number, w->value[number] > 0 ? 0 : 1);
+        change(w, number, w->value[number] > 0 ? 0 : 1);
     } else if (index == SECOND) {
         w->slot = !w->slot;
         show_slot(w, true);
@@ -259,19 +468,19 @@ static void press_button(window *w, int index) {
     } else {
         *w->search = '\0';
         (void)folder_read_recent(&w->folder); /* what fitted into memory is shown */
-        window_refresh_list(w);
+        refresh_list(w);
     }
 }
 
 /* Sets a knob or a handle to its default. */
 static void reset(window *w, part which) {
-    if (window_is_knob(which))
-        window_change(w, w->panel->knob[which - PART_KNOB].port, window_normal(w, which - PART_KNOB));
+    if (is_knob(which))
+        change(w, w->panel->knob[which - PART_KNOB].port, window_normal(w, which - PART_KNOB));
     else if (which == PART_SOURCE) {
-        window_change(w, AZIMUTH, 0);
-        window_change(w, ELEVATION, 0);
+        change(w, AZIMUTH, 0);
+        change(w, ELEVATION, 0);
     } else if (which >= PART_START && which <= PART_FADE)
-        window_change(w, which == PART_START ? START : which == PART_END ? LENGTH : FADE, 0);
+        change(w, which == PART_START ? START : which == PART_END ? LENGTH : FADE, 0);
 }
 
 static void press(window *w, const XButtonEvent *e) {
@@ -282,7 +491,7 @@ static void press(window *w, const XButtonEvent *e) {
         int way = e->button == Button4 ? 1 : -1;
         if (at == PART_LIST)
             scroll_by(w, -3 * way);
-        else if (window_is_knob(at))
+        else if (is_knob(at))
             step_knob(w, at, way);
         return;
     }
@@ -290,14 +499,14 @@ static void press(window *w, const XButtonEvent *e) {
         return;
     w->clicked = e->time;
     w->clicked_part = at;
-    w->focus = window_is_knob(at) || is_inside(window_search(w), x, y) ? at : PART_NONE;
+    w->focus = is_knob(at) || is_inside(window_search(w), x, y) ? at : PART_NONE;
     *w->typed = '\0';
     w->dirty = true;
     w->grabbed_y = y;
     memcpy(w->grabbed, w->value, sizeof w->grabbed);
     if (at == PART_LIST && w->focus == PART_NONE) {
         w->cursor = w->scroll + (int)((y - window_list(w).y) / ROW);
-        window_choose_row(w, w->cursor);
+        choose_row(w, w->cursor);
     } else if (at >= PART_BUTTON) {
         press_button(w, at - PART_BUTTON);
     } else if (twice) {
@@ -332,12 +541,12 @@ static void move_focus(window *w, int way) {
 /* Ends a drag and brings back the values before it. */
 static void undo_drag(window *w) {
     static const port handles[] = {LENGTH, START, FADE, AZIMUTH, ELEVATION};
-    if (window_is_knob(w->dragged))
-        window_change(w, w->panel->knob[w->dragged - PART_KNOB].port,
-                      (double)w->grabbed[w->panel->knob[w->dragged - PART_KNOB].port]);
+    if (is_knob(w->dragged))
+        change(w, w->panel->knob[w->dragged - PART_KNOB].port,
+               (double)w->grabbed[w->panel->knob[w->dragged - PART_KNOB].port]);
     else
         for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
-            window_change(w, handles[i], (double)w->grabbed[handles[i]]);
+            change(w, handles[i], (double)w->grabbed[handles[i]]);
     w->dragged = PART_NONE;
 }
 
@@ -357,7 +566,7 @@ static void step(window *w, int right, int up) {
         open_parent(w);
     else if (w->focus == PART_LIST)
         move_cursor(w, -up);
-    else if (window_is_knob(w->focus))
+    else if (is_knob(w->focus))
         step_knob(w, w->focus, right + up);
     else if (w->focus >= PART_START && w->focus <= PART_FADE && w->wave.channels)
         move_handle(w, w->focus,
@@ -369,7 +578,7 @@ static void step(window *w, int right, int up) {
 
 static void press_key(window *w, XKeyEvent *e) {
     const KeySym symbol = XLookupKeysym(e, 0);
-    if (window_type(w, e, symbol))
+    if (type_key(w, e, symbol))
         return;
     switch (symbol) {
     case XK_Tab:
@@ -406,7 +615,7 @@ static void press_key(window *w, XKeyEvent *e) {
     case XK_KP_Enter:
     case XK_space:
         if (w->focus == PART_LIST)
-            window_choose_row(w, w->cursor);
+            choose_row(w, w->cursor);
         else if (w->focus >= PART_BUTTON)
             press_button(w, w->focus - PART_BUTTON);
         break;
@@ -452,7 +661,7 @@ static void handle(window *w, XEvent *e) {
         w->dragged = PART_NONE;
         break;
     case MotionNotify:
-        if (window_is_knob(w->dragged))
+        if (is_knob(w->dragged))
             drag_knob(w, e->xmotion.y / w->scale, (e->xmotion.state & ShiftMask) != 0);
         else if (w->dragged == PART_SOURCE)
             move_source(w, e->xmotion.x / w->scale, e->xmotion.y / w->scale);
@@ -461,7 +670,7 @@ static void handle(window *w, XEvent *e) {
                         (e->xmotion.x / w->scale - window_wave(w).x) / window_wave(w).w * w->wave.seconds);
         break;
     default:
-        window_handle_drop(w, e);
+        handle_drop(w, e);
         break;
     }
 }

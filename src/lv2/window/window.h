@@ -1,6 +1,5 @@
 /* The LV2 plug-in's window: its state, and the interfaces of its parts: LV2 messages (ui.c), X11 events (window.c),
- * what keyboard and search type (type.c), files that are dropped (drop.c), drawing (draw.c, head.c), the list of a
- * folder (folder.c) and the envelope of the response (wave.c).
+ * drawing (draw.c), places (layout.c), the list of a folder (folder.c) and the envelope of the response (wave.c).
  *
  * The host calls everything on its UI thread, except that wave.c reads a response on a thread of its own. */
 #ifndef GPUCONV_LV2_WINDOW_H
@@ -178,27 +177,6 @@ void window_idle(window *w);
 /* Shows another response in a slot: its folder, its name and its envelope. */
 void window_show_path(window *w, int slot, const char *path);
 
-/* Opens a folder in the list, or asks the plug-in for a file. */
-void window_choose_path(window *w, const char *path);
-
-/* Opens the row of the list. */
-void window_choose_row(window *w, int row);
-
-/* Changes a control. */
-void window_change(window *w, port number, double value);
-
-/* Shows the list again after the folder or the search has changed. */
-void window_refresh_list(window *w);
-
-/* Handles a key that types a value or a search. @return false: it has another meaning */
-bool window_type(window *w, XKeyEvent *e, KeySym symbol);
-
-/* Says to other programs that files can be dropped here, and handles their messages. */
-void window_accept_drops(window *w);
-void window_handle_drop(window *w, const XEvent *e);
-
-bool window_is_knob(part p);
-
 /* Shows why a response was not loaded, until Escape is pressed or another one is; "": nothing. */
 void window_show_error(window *w, const char *error);
 
@@ -234,20 +212,5 @@ void window_direction_to_xy(const window *w, double azimuth, double elevation, d
 void window_xy_to_direction(const window *w, double x, double y, double *azimuth, double *elevation);
 
 void window_draw(window *w);
-
-/* ---- Drawing ---- */
-typedef struct color {
-    double r, g, b, a;
-} color;
-
-extern const color window_panel, window_text, window_faint, window_accent, window_selected;
-
-void draw_fill(cairo_t *cr, rectangle r, color c);
-
-/* Writes text from x on, shortened in the middle to fit `width`; align 0.5: centred in it. @return its width */
-double draw_text(cairo_t *cr, rectangle r, double align, color c, const char *what);
-
-/* Draws the head and its sources (head.c). */
-void draw_head(cairo_t *cr, const window *w);
 
 #endif
