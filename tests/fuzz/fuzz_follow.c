@@ -1,7 +1,7 @@
 /* Fuzzes the text files of space: orientations of a head, directions of loudspeakers, and paths. */
 #include "fuzz.h"
 #include "gpuconv/play/player_state.h"
-#include "libgpuconv/ir/directions.h"
+#include "libgpuconv/ir/spatial.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,8 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!status == !follow || (status && !*error.message))
         abort();
     for (int i = 0; follow && i < 20; i++) {
-        const gc_orientation at = gc_follow_at(follow, i * 0.37);
-        if (!(fabs(at.yaw) <= 180 && fabs(at.pitch) <= 180 && fabs(at.roll) <= 180))
+        double at[3];
+        gc_follow_at(follow, i * 0.37, at);
+        if (!(fabs(at[0]) <= 180 && fabs(at[1]) <= 180 && fabs(at[2]) <= 180))
             abort();
     }
     gc_follow_free(follow);

@@ -1,7 +1,7 @@
 /* Checks heads that turn before moving and still sources, before ambisonics and in rooms; recordings of OSC; and the
  * thread for sound devices against feed and fetch. */
 #include "harness.h"
-#include "libgpuconv/ir/spherical.h"
+#include "libgpuconv/ir/ambisonic.h"
 #include "libgpuconv/space/motion.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * cut off or hostile is read or refused. */
 #include "harness.h"
 
-#include "libgpuconv/ir/sofa_spectra.h"
+#include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/ir/spatial.h"
 
 #include <math.h>
@@ -299,10 +299,9 @@ static void check_loudspeakers(const char *name) {
         for (int m = 0; m < 8; m++) {
             gpuconv_ir *ir;
             /* 5 degrees beside the loudspeaker, and 3 beside the orientation */
-            const gc_scene scene = {.direction = e ? "-25,0,2" : "25,0,2",
-                                    .head = {.yaw = 45 * m + 3},
-                                    .interpolate = GPUCONV_INTERPOLATE_NEAREST};
-            CHECK(gc_spatial_make(s, &scene, 1, &ir, &error) == GPUCONV_OK, "%s", error.message);
+            const gpuconv_preparation how = {
+                .direction = e ? "-25,0,2" : "25,0,2", .yaw = 45 * m + 3, .interpolate = GPUCONV_INTERPOLATE_NEAREST};
+            CHECK(gc_spatial_make(s, &how, false, 1, &ir, &error) == GPUCONV_OK, "%s", error.message);
             for (int r = 0; r < 2; r++) {
                 const float *taps = gc_ir_plane(ir, r) + 3 * e; /* the second one is delayed by 3 frames */
                 CHECK(taps[0] == (float)(1 + m + 10 * e + 100 * r) && taps[3] == 0.125f,
@@ -324,9 +323,9 @@ static void ambisonics_are_not_decoded_to_the_loudspeakers_of_a_room(void **stat
     gpuconv_sofa *s;
     gpuconv_ir *ir;
     gpuconv_error error = {0};
-    const gc_scene scene = {.layout = "ambisonic"};
+    const gpuconv_preparation how = {.speakers = "ambisonic"};
     CHECK(gc_sofa_load(SETS "brir.sofa", GPUCONV_INTERPOLATE_AUTO, &s, &error) == GPUCONV_OK, "%s", error.message);
-    assert_int_equal(gc_spatial_make(s, &scene, 4, &ir, &error), GPUCONV_ERROR_ARGUMENT);
+    assert_int_equal(gc_spatial_make(s, &how, false, 4, &ir, &error), GPUCONV_ERROR_ARGUMENT);
     CHECK(strstr(error.message, "2 loudspeakers of a room (MultiSpeakerBRIR)"), "%s", error.message);
     gpuconv_sofa_free(s);
 }

@@ -1,22 +1,377 @@
 /*
- * The player's construction, threads and control functions. The reader's thread prefetches the file, the recorder's
- * writes what was played.
+ * The player: its device callback, its sources in space, its construction, threads and control functions. The reader's
+ * thread prefetches the file, the recorder's writes what was played.
+ *
+ * A player in space has moving sources, or a turning head, whose orientation over time comes from a file or as the
+ * latest one by OSC. When the head has turned, the responses of all channels are made again and crossfaded.
  */
 #include "player_state.h"
 
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/file/job.h"
+#include "libgpuconv/file/move_file.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/read_files.h"
+#include "libgpuconv/space/head.h"
+#include "libgpuconv/space/path.h"
+#include "osc/osc.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* ---- The device's callback --------------------------------------------------------------------------------------- */
+
+/* Fetches the next n frames of the file as planes. Frames that are not prefetched, or are past the end, are silence. */
+static void fetch_file(gc_player *p, float *const *planes, float *interleaved, int64_t n) {
+    if (atomic_load_explicit(&p->flush, memory_order_acquire)) {
+        gc_frame_ring_discard(&p->prefetched);
+        atomic_store_explicit(&p->flush, false, memory_order_release);
+    }
+    bool ended = atomic_load_explicit(&p->ended, memory_order_acquire);
+    int64_t got = atomic_load(&p->paused) ? 0 : gc_min(n, gc_frame_ring_available(&p->prefetched));
+    gc_frame_ring_read(&p->prefetched, interleaved, got);
+    for (int c = 0; c < p->inputs; c++)
+        for (int64_t i = 0; i < n; i++)
+            planes[c][i] = i < got ? interleaved[i * p->inputs + c] : 0.0f;
+    const int64_t position = atomic_fetch_add_explicit(&p->position, got, memory_order_relaxed);
+    if (p->motion && got > 0)
+        gpuconv_motion_seek(p->motion, position);
+    if (got == n || atomic_load(&p->paused))
+        return;
+    if (!ended) {
+        if (!atomic_load(&p->starting))
+            atomic_fetch_add_explicit(&p->underruns, 1, memory_order_relaxed);
+        return;
+    }
+    /* Play the tail, then silence for the device's latency: some sound servers discard buffered output on close. */
+    if (got > 0 || p->tail_frames_left < 0)
+        p->tail_frames_left = atomic_load(&p->tail) + p->drain_frames;
+    p->tail_frames_left -= n - got;
+    if (p->tail_frames_left <= 0)
+        atomic_store(&p->finished, true);
+}
+
+static void update_peak(gc_player *p, int channel, float peak) {
+    uint32_t bits, before = atomic_load_explicit(&p->peak[channel], memory_order_relaxed);
+    memcpy(&bits, &peak, sizeof bits); /* non-negative floats have the same order as their bit patterns */
+    if (bits > before)
+        atomic_store_explicit(&p->peak[channel], bits, memory_order_relaxed);
+    if (peak > 1)
+        atomic_store_explicit(&p->clipped[channel], true, memory_order_relaxed);
+}
+
+/* Keeps n input frames and reads them again, delayed by the response's lead, as gpuconv_ir_mix delays the dry signal. A
+ * changed delay is crossfaded within the chunk. */
+static void delay_dry(gc_player *p, const float *const *in, float *const *out, int64_t n) {
+    const int64_t mask = GC_PLAYER_HISTORY - 1, most = GC_PLAYER_HISTORY - GC_PLAYER_CHUNK;
+    const int64_t from = p->current_lead, to = gc_min(atomic_load(&p->lead), most);
+    for (int c = 0; c < p->inputs; c++) {
+        float *history = p->history + (int64_t)c * GC_PLAYER_HISTORY;
+        for (int64_t i = 0; i < n; i++)
+            history[(p->history_at + i) & mask] = in[c][i];
+        for (int64_t i = 0; i < n; i++) {
+            float old = history[(p->history_at + i - from) & mask], new = history[(p->history_at + i - to) & mask];
+            out[c][i] = old + (new - old) * (float)(i + 1) / (float)n;
+        }
+    }
+    p->history_at = (p->history_at + n) & mask;
+    p->current_lead = to;
+}
+
+/* Mixes wet and dry signal into `out`, with a linear ramp from the current factors to the requested ones, and updates
+ * the peak meters. gpuconv_ir_mix cannot do this: it puts fixed levels into the taps, and a listener changes these
+ * levels while the response plays. As there, input k goes to output k, and a single input to every output. */
+static void mix(gc_player *p, const float *const *dry, const float *const *wet, float *const *out, int64_t n) {
+    double gain = atomic_load(&p->gain), wet_target = gain * atomic_load(&p->wet),
+           dry_target = gain * atomic_load(&p->dry);
+    if (atomic_load(&p->bypassed)) {
+        wet_target = 0;
+        dry_target = gain;
+    }
+    for (int c = 0; c < p->outputs; c++) {
+        const float *dry_channel = p->inputs == 1 ? dry[0] : c < p->inputs ? dry[c] : NULL;
+        float peak = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double ramp = (double)(i + 1) / (double)n;
+            double w = p->current_wet + (wet_target - p->current_wet) * ramp;
+            double d = p->current_dry + (dry_target - p->current_dry) * ramp;
+            float y = (float)((w != 0 ? w * (double)wet[c][i] : 0) + (dry_channel ? d * (double)dry_channel[i] : 0));
+            out[c][i] = y;
+            float magnitude = fabsf(y);
+            peak = magnitude > peak ? magnitude : peak;
+        }
+        update_peak(p, c, peak);
+    }
+    p->current_wet = wet_target;
+    p->current_dry = dry_target;
+}
+
+/* Copies n frames of a live input; NaN and infinite samples become silence. */
+static void copy_live(gc_player *p, const float *const *in, int64_t at, float *const *planes, int64_t n) {
+    int64_t replaced = 0, first;
+    for (int c = 0; c < p->inputs; c++) {
+        memcpy(planes[c], in[c] + at, (size_t)n * sizeof(float));
+        replaced += gc_zero_nonfinite(planes[c], n, &first);
+    }
+    if (replaced)
+        atomic_fetch_add_explicit(&p->nonfinite, replaced, memory_order_relaxed);
+}
+
+/* Counts n frames. Those past the limit become silence, which is played for the device's latency, and then playing
+ * ends. Returns the number of frames before the limit. */
+static int64_t count_frames(gc_player *p, float *const *out, int64_t n) {
+    const int64_t before = atomic_load_explicit(&p->frames, memory_order_relaxed), after = before + n;
+    const int64_t heard = gc_min(n, gc_max(0, p->limit - before));
+    for (int c = 0; c < p->outputs; c++)
+        memset(out[c] + heard, 0, (size_t)(n - heard) * sizeof(float));
+    if (after >= p->limit && after - p->limit >= p->drain_frames)
+        atomic_store(&p->finished, true);
+    atomic_store_explicit(&p->frames, after, memory_order_relaxed);
+    return heard;
+}
+
+/* Hands a chunk to the recorder thread; drops it if the ring is full, because the callback must not wait. */
+static void record(gc_player *p, float *const *out, float *interleaved, int64_t n) {
+    if (!atomic_load_explicit(&p->recording, memory_order_acquire) || gc_frame_ring_space(&p->recorded) < n)
+        return;
+    for (int64_t i = 0; i < n; i++)
+        for (int c = 0; c < p->outputs; c++)
+            interleaved[i * p->outputs + c] = out[c][i];
+    gc_frame_ring_write(&p->recorded, interleaved, n);
+}
+
+static void update_load(gc_player *p, double seconds, int64_t frames) {
+    double available = (double)frames / p->rate;
+    uint64_t load = (uint64_t)(1e6 * seconds / available);
+    atomic_fetch_add_explicit(&p->busy_ns, (uint64_t)(seconds * 1e9), memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->available_ns, (uint64_t)(available * 1e9), memory_order_relaxed);
+    if (load > atomic_load_explicit(&p->worst_load, memory_order_relaxed))
+        atomic_store_explicit(&p->worst_load, load, memory_order_relaxed);
+}
+
+/* The device's callback; `context` is the player. */
+static void process_block(void *context, const float *const *in, float *const *out, int64_t frames) {
+    enum { CHUNK = GC_PLAYER_CHUNK };
+    gc_player *p = context;
+    double start = gc_now();
+    float *input[GC_PLAYER_CHANNELS], *dry[GC_PLAYER_CHANNELS] = {NULL};
+    float *wet[GC_PLAYER_CHANNELS] = {NULL}, *mixed[GC_PLAYER_CHANNELS] = {NULL};
+    float *interleaved = p->scratch + (int64_t)(2 * p->inputs + p->outputs) * CHUNK;
+    for (int c = 0; c < p->inputs; c++)
+        input[c] = p->scratch + (int64_t)c * CHUNK;
+    for (int c = 0; c < p->inputs; c++)
+        dry[c] = p->scratch + (int64_t)(p->inputs + c) * CHUNK;
+    for (int c = 0; c < p->outputs; c++)
+        wet[c] = p->scratch + (int64_t)(2 * p->inputs + c) * CHUNK;
+    for (int64_t at = 0; at < frames; at += CHUNK) {
+        int64_t n = gc_min(CHUNK, frames - at);
+        for (int c = 0; c < p->outputs; c++)
+            mixed[c] = out[c] + at;
+        if (p->reader)
+            fetch_file(p, input, interleaved, n);
+        else
+            copy_live(p, in, at, input, n);
+        if (p->motion)
+            gpuconv_motion_process(p->motion, (const float *const *)input, wet, n);
+        else
+            gpuconv_realtime_process(p->realtime, (const float *const *)input, wet, n);
+        delay_dry(p, (const float *const *)input, dry, n);
+        mix(p, (const float *const *)dry, (const float *const *)wet, mixed, n);
+        record(p, mixed, interleaved, count_frames(p, mixed, n));
+    }
+    update_load(p, gc_now() - start, frames);
+}
+
+/* ---- Orientations ------------------------------------------------------------------------------------------------ */
+
+struct gc_follow {
+    gpuconv_head *head; /* of a file; NULL: OSC */
+    gc_osc *osc;        /* NULL: a file */
+    double latest[3];   /* yaw, pitch, roll of OSC */
+};
+
+void gc_follow_free(gc_follow *f) {
+    if (!f)
+        return;
+    gc_osc_close(f->osc);
+    gpuconv_head_free(f->head);
+    free(f);
+}
+
+gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error) {
+    *follow = NULL;
+    gc_follow *f = gc_calloc(1, sizeof *f);
+    if (!f)
+        return gc_fail_memory(error, "following a head");
+    const bool osc = strcmp(source, "osc") == 0 || strncmp(source, "osc:", 4) == 0;
+    gpuconv_status status =
+        osc ? gc_osc_open(source[3] ? source + 4 : "9000", &f->osc, error) : gpuconv_head_load(source, &f->head, error);
+    if (status) {
+        gc_follow_free(f);
+        return status;
+    }
+    *follow = f;
+    return GPUCONV_OK;
+}
+
+void gc_follow_at(gc_follow *f, double seconds, double angle[3]) {
+    if (f->osc) {
+        gc_osc_take_angles(f->osc, f->latest);
+        memcpy(angle, f->latest, sizeof f->latest);
+        return;
+    }
+    gc_head_at(f->head, seconds, angle);
+    for (int k = 0; k < 3; k++)
+        angle[k] = remainder(angle[k], 360);
+}
+
+/* ---- The turning head -------------------------------------------------------------------------------------------- */
+
+static const double fade = 0.02; /* seconds */
+
+/* Returns how a response is prepared; a SOFA file has directions. */
+static gpuconv_preparation preparation_of(const gc_player_config *c, const char *response) {
+    gpuconv_preparation how = gpuconv_preparation_default();
+    how.layout = c->layout;
+    if (gc_is_sofa(response)) {
+        how.direction = c->direction;
+        how.speakers = c->speakers;
+        how.interpolate = c->interpolate;
+        how.by_distance = c->by_distance;
+        how.decode = c->decode;
+    }
+    return how;
+}
+
+/* Makes the response of the set for the head's orientation at the device's rate. */
+static gpuconv_status make_turned_response(const gc_player *p, gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_preparation how = preparation_of(&p->config, p->config.responses[0]);
+    how.yaw = p->head[0];
+    how.pitch = p->head[1];
+    how.roll = p->head[2];
+    const gc_rotation head = gc_rotation_of(how.yaw, how.pitch, how.roll);
+    return p->decoder ? gc_decoder_turn(p->decoder, &head, ir, error)
+                      : gc_spatial_make(p->sofa, &how, true, p->inputs, ir, error);
+}
+
+/* Opens the source of the head's orientation, if one is configured, and its set of responses, which is read once. */
+static gpuconv_status open_follow(gc_player *p, gpuconv_error *error) {
+    const gc_player_config *c = &p->config;
+    if (!c->follow)
+        return GPUCONV_OK;
+    if (c->response_count != 1 || !gc_is_sofa(c->responses[0]))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a turning head needs one SOFA file", c->responses[0]);
+    if (c->path || c->head) /* open_motion opens the rest */
+        return gc_follow_open(c->follow, &p->follow, error);
+    gpuconv_status status = gpuconv_sofa_open(c->responses[0], p->rate, &p->sofa, error);
+    if (!status)
+        status = gc_follow_open(c->follow, &p->follow, error);
+    const int order = gc_spatial_is_ambisonic(c->speakers) ? gc_ambisonic_order(p->inputs) : 0;
+    if (!status && order) /* once: the fit does not depend on the head */
+        status = gc_decoder_new(p->sofa, order, c->decode, false, &p->decoder, error);
+    if (!status)
+        gc_follow_at(p->follow, c->seek, p->head);
+    return status;
+}
+
+gpuconv_status gc_player_follow(gc_player *p, gpuconv_error *error) {
+    const double turn = 0.5; /* degrees that are too small to be heard */
+    if (!p->follow)
+        return GPUCONV_OK;
+    double to[3];
+    gc_follow_at(p->follow, (double)atomic_load(&p->position) / p->rate, to);
+    if (p->motion) {
+        gpuconv_motion_turn(p->motion, to);
+        return GPUCONV_OK;
+    }
+    if (fabs(remainder(to[0] - p->head[0], 360)) < turn && fabs(to[1] - p->head[1]) < turn &&
+        fabs(to[2] - p->head[2]) < turn)
+        return GPUCONV_OK;
+    gpuconv_ir *ir;
+    memcpy(p->head, to, sizeof to);
+    gpuconv_status status = make_turned_response(p, &ir, error);
+    if (status)
+        return status;
+    status = gpuconv_realtime_swap(p->realtime, ir, fade, error);
+    gpuconv_ir_free(ir);
+    return status;
+}
+
+/* ---- Moving sources ---------------------------------------------------------------------------------------------- */
+
+static gc_sources sources_of(const gc_player_config *c) {
+    return (gc_sources){c->path, c->direction, c->speakers, c->head};
+}
+
+/* Checks that the configuration has what moving sources need. Returns ARGUMENT. */
+static gpuconv_status check(const gc_player_config *c, gpuconv_error *error) {
+    if (c->response_count != 1 || !gc_is_sofa(c->responses[0]))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a path and a head that turns need one SOFA file",
+                       c->responses[0]);
+    if (c->follow && c->head)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a head that is followed excludes one from a file");
+    const gc_sources sources = sources_of(c);
+    return gc_sources_check(&sources, error);
+}
+
+/* Opens the set, the path and the head. Returns the errors of their functions. */
+static gpuconv_status open_files(gc_player *p, gpuconv_error *error) {
+    const gc_player_config *c = &p->config;
+    gpuconv_status status = gpuconv_sofa_open(c->responses[0], p->rate, &p->sofa, error);
+    const gc_sources sources = sources_of(c);
+    return status ? status : gc_sources_open(&sources, p->inputs, &p->path, &p->turns, error);
+}
+
+/* Opens moving sources, if they are configured, and their set of responses; sets the number of outputs. */
+static gpuconv_status open_motion(gc_player *p, gpuconv_error *error) {
+    const gc_player_config *c = &p->config;
+    gpuconv_motion_config config = gpuconv_motion_config_default();
+    if (!c->path && !c->head)
+        return GPUCONV_OK;
+    gpuconv_status status = check(c, error);
+    if (!status)
+        status = open_files(p, error);
+    config.interval = c->interval > 0 ? c->interval : config.interval;
+    config.interpolate = c->interpolate;
+    config.by_distance = c->by_distance;
+    config.doppler = c->doppler;
+    config.decode = c->decode;
+    config.threads = c->threads;
+    config.backend = c->backend;
+    config.device = c->device;
+    config.head = p->turns;
+    if (!status)
+        status = gpuconv_motion_new(p->sofa, p->path, &config, &p->motion, error);
+    if (!status)
+        status = gpuconv_motion_start(p->motion, c->block ? c->block : 1024, error);
+    if (status)
+        return status;
+    p->outputs = gpuconv_sofa_receivers(p->sofa);
+    p->current_lead = gpuconv_motion_latency(p->motion);
+    atomic_store(&p->lead, p->current_lead);
+    atomic_store(&p->tail, gpuconv_motion_tail(p->motion) + p->current_lead);
+    char path[64] = "", head[64] = "";
+    if (c->path)
+        gc_track_describe(&p->path->text, path);
+    if (p->turns)
+        gc_track_describe(&p->turns->text, head);
+    (void)snprintf(p->applied, sizeof p->applied, "%d channel%s %s%s%s%s, %d directions", p->inputs,
+                   p->inputs == 1 ? "" : "s", c->path ? "along a path" : "in place", path,
+                   c->head ? " before a head that turns" : "", head, gpuconv_sofa_directions(p->sofa));
+    return p->outputs <= GC_PLAYER_CHANNELS
+               ? GPUCONV_OK
+               : gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "cannot play %d channels; use up to %d", p->outputs,
+                         GC_PLAYER_CHANNELS);
+}
 
 /* ---- Outputs of one channel -------------------------------------------------------------------------------------- */
 
@@ -193,17 +548,9 @@ enum { PREFETCH_FRAMES = 1 << 16, RECORD_FRAMES = 1 << 18 };
 /* ---- Construction ------------------------------------------------------------------------------------------------ */
 
 static gpuconv_status load_response(const gc_player *p, int response, gpuconv_ir **ir, gpuconv_error *error) {
-    gpuconv_preparation plain = gpuconv_preparation_default();
-    plain.layout = p->config.layout;
+    const gpuconv_preparation plain = preparation_of(&p->config, p->config.responses[response]);
     if (p->sofa)
-        return gc_player_turned_response(p, ir, error);
-    if (gc_is_sofa(p->config.responses[response])) {
-        plain.direction = p->config.direction;
-        plain.speakers = p->config.speakers;
-        plain.interpolate = p->config.interpolate;
-        plain.by_distance = p->config.by_distance;
-        plain.decode = p->config.decode;
-    }
+        return make_turned_response(p, ir, error);
     gpuconv_status status = gpuconv_ir_prepare(p->config.responses[response], &plain, p->inputs, p->rate, ir, error);
     return status || !p->widened ? status : widen(ir, error);
 }
@@ -309,7 +656,7 @@ static gpuconv_status open_device(gc_player *p, gpuconv_error *error) {
                               .outputs = p->outputs,
                               .rate = p->rate,
                               .block = c->block,
-                              .callback = gc_player_callback,
+                              .callback = process_block,
                               .context = p};
     gpuconv_status status = p->system->open(&device, &p->sound, error);
     if (!status)
@@ -322,9 +669,9 @@ static gpuconv_status open_all(gc_player *p, gpuconv_error *error) {
     if (!status)
         status = open_input(p, error);
     if (!status)
-        status = gc_player_open_follow(p, error);
+        status = open_follow(p, error);
     if (!status)
-        status = gc_player_open_motion(p, error);
+        status = open_motion(p, error);
     if (!status)
         status = open_convolver(p, error);
     if (!status)

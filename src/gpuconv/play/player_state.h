@@ -26,9 +26,9 @@ typedef struct gc_follow gc_follow;
 gpuconv_status gc_follow_open(const char *source, gc_follow **follow, gpuconv_error *error);
 void gc_follow_free(gc_follow *follow);
 
-/* Returns the orientation at a position in seconds: interpolated between the lines of a file, or the latest message.
+/* Writes yaw, pitch and roll at a position in seconds: interpolated between the lines of a file, or the latest message.
  * For one thread. */
-gc_orientation gc_follow_at(gc_follow *follow, double seconds);
+void gc_follow_at(gc_follow *follow, double seconds, double angle[3]);
 
 struct gc_player {
     /* Constant while threads run. */
@@ -64,7 +64,7 @@ struct gc_player {
     gpuconv_error error;
 
     /* Used by the control functions only. */
-    gc_orientation head;
+    double head[3];    /* yaw, pitch, roll */
     char applied[400]; /* what was done to the selected response */
 
     /* Playback. */
@@ -96,17 +96,5 @@ struct gc_player {
     float *history;                  /* the last GC_PLAYER_HISTORY frames of each input */
     int64_t history_at;              /* where the next frame is written */
 };
-
-/* Opens the source of the head's orientation, if one is configured, and its set of responses, which is read once. */
-gpuconv_status gc_player_open_follow(gc_player *p, gpuconv_error *error);
-
-/* Makes the response of the set for the head's orientation at the device's rate. */
-gpuconv_status gc_player_turned_response(const gc_player *p, gpuconv_ir **ir, gpuconv_error *error);
-
-/* Opens moving sources, if they are configured, and their set of responses; sets the number of outputs. */
-gpuconv_status gc_player_open_motion(gc_player *p, gpuconv_error *error);
-
-/* The device's callback; `context` is the player. */
-gc_sound_callback gc_player_callback;
 
 #endif

@@ -9,8 +9,9 @@
  * decibels, factors behind a second slash are multipliers. The channels of the devices are those of the matrix, and a
  * response ends at filter_length. A setting that only concerns the program is skipped, and any other is refused.
  */
-#include "brutefir.h"
+#include "matrix.h"
 
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
@@ -19,41 +20,275 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NAME_ROOM = 64, MOST = 1024 /* coefficients, channels */ };
+
+/* A word of the text: a name or number, a string in quotation marks, one of the signs {}:;,/ or the end. */
+typedef struct config_word {
+    char text[1024];
+    bool quoted;
+    char sign; /* 0: text */
+    bool end;
+} config_word;
+
+typedef struct coefficient {
+    char name[NAME_ROOM];
+    char file[1024], format[32]; /* file "": not given */
+    double factor;
+    int64_t blocks; /* 0 or less: all */
+    int index;      /* of the response in the matrix; -1: a single tap */
+    int line;
+} coefficient;
+
+/* A channel that input or output names. */
+typedef struct named_channel {
+    char name[NAME_ROOM];
+    int device; /* number of the channel of all devices, from 0 */
+    bool muted;
+} named_channel;
+
+/* The inputs or the outputs. */
+typedef struct side {
+    named_channel *channel;
+    int count, open; /* names, and channels of the devices */
+} side;
+
+typedef struct brutefir {
+    gc_matrix *matrix;
+    gc_lines *lines;
+    const char *at;   /* what comes next of the current line; NULL: the first line was not read yet */
+    config_word word; /* the current one */
+    side input, output;
+    coefficient *coeff;
+    int coeffs;
+    double rate;
+    int64_t block, blocks; /* of filter_length: frames and their number; 0: not given */
+} brutefir;
+
+/* Returns whether the current word is a sign. */
+static inline bool is_sign(const brutefir *b, char sign) {
+    return b->word.sign == sign;
+}
+
+/* ---- Words ------------------------------------------------------------------------------------------------------- */
+
+enum { MAX_TAPS = 1 << 24 };
+
+/* Goes to the next character that is no blank and no comment. *end: the text has ended. Returns as gc_lines_next. */
+static gpuconv_status skip_blanks(brutefir *b, bool *end, gpuconv_error *error) {
+    for (*end = false;;) {
+        if (b->at)
+            b->at += strspn(b->at, " \t\v\f");
+        if (b->at && *b->at && *b->at != '#')
+            return GPUCONV_OK;
+        char *line;
+        gpuconv_status status = gc_lines_next(b->lines, &line, error);
+        *end = status || !line;
+        if (*end)
+            return status;
+        b->matrix->line = (int)b->lines->number;
+        b->at = line;
+    }
+}
+
+/* Reads the next word into b->word. Returns FILE, FORMAT. */
+static gpuconv_status next_word(brutefir *b, gpuconv_error *error) {
+    static const char signs[] = "{}:;,/";
+    config_word *w = &b->word;
+    bool end;
+    gpuconv_status status = skip_blanks(b, &end, error);
+    *w = (config_word){.end = end};
+    if (end)
+        return status;
+    if (strchr(signs, *b->at)) {
+        w->sign = *b->at++;
+        return GPUCONV_OK;
+    }
+    w->quoted = *b->at == '"';
+    b->at += w->quoted;
+    const size_t length = strcspn(b->at, w->quoted ? "\"" : " \t\v\f#\"{}:;,/");
+    if (length >= sizeof w->text || (w->quoted && !b->at[length]))
+        return gc_matrix_fail(b->matrix, error,
+                              "a word longer than %d bytes, or a quotation mark without its pair in the line",
+                              (int)sizeof w->text - 1);
+    memcpy(w->text, b->at, length);
+    b->at += length + w->quoted;
+    return GPUCONV_OK;
+}
+
+/* Fails unless the current word is `sign`, then reads the next one. */
+static gpuconv_status expect(brutefir *b, char sign, gpuconv_error *error) {
+    if (b->word.end)
+        return gc_matrix_fail(b->matrix, error, "'%c' is missing before the end", sign);
+    if (!is_sign(b, sign))
+        return gc_matrix_fail(b->matrix, error, "'%c' is missing before '%.40s%c'", sign, b->word.text,
+                              b->word.sign ? b->word.sign : ' ');
+    return next_word(b, error);
+}
+
+/* Reads a number and the word behind it. */
+static gpuconv_status read_number(brutefir *b, double *value, gpuconv_error *error) {
+    if (b->word.sign || b->word.end || !gc_number_parse(b->word.text, value) || !(fabs(*value) <= 1e12))
+        return gc_matrix_fail(b->matrix, error, "'%.40s' is not a number", b->word.text);
+    return next_word(b, error);
+}
+
+/* Reads an integer in a range and the word behind it. `what` names it in messages. */
+static gpuconv_status read_integer(brutefir *b, const char *what, int64_t least, int64_t most, int64_t *value,
+                                   gpuconv_error *error) {
+    double number = 0;
+    gpuconv_status status = read_number(b, &number, error);
+    if (!status && !(number >= (double)least && number <= (double)most && number == floor(number)))
+        status = gc_matrix_fail(b->matrix, error, "%s: %g is not an integer from %lld to %lld", what, number,
+                                (long long)least, (long long)most);
+    if (!status)
+        *value = (int64_t)number;
+    return status;
+}
+
+/* ---- Coefficients ------------------------------------------------------------------------------------------------ */
+
+/* Taps that are read. */
+typedef struct tap_list {
+    float *tap;
+    int64_t count, capacity;
+} tap_list;
+
+/* Appends a tap. Returns MEMORY. */
+static gpuconv_status append(tap_list *t, double value, const char *path, gpuconv_error *error) {
+    if (t->count == t->capacity) {
+        const int64_t capacity = gc_max(4096, 2 * t->capacity);
+        float *larger = realloc(t->tap, (size_t)capacity * sizeof *larger);
+        if (!larger)
+            return gc_fail_memory(error, path);
+        t->tap = larger;
+        t->capacity = capacity;
+    }
+    t->tap[t->count++] = (float)value;
+    return GPUCONV_OK;
+}
+
+/* Reads the rows of a text file: a number in each. Returns FILE, FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status read_rows(gc_lines *lines, tap_list *taps, gpuconv_error *error) {
+    static const gc_table_form form = {.kind = GC_TABLE_WORDS, .most = 2};
+    gc_table t;
+    double value;
+    gpuconv_status status = gc_table_open(&t, &form, lines, error);
+    for (bool more = true; more && !status;) {
+        status = gc_table_next(&t, &more, error);
+        if (status || !more)
+            continue;
+        if (t.fields != 1 || !gc_table_number(&t, 0, &value) || !(fabs(value) <= 1e30) || taps->count == MAX_TAPS)
+            status = gc_table_fail(&t, error, "is not one number, or one of more than %d", MAX_TAPS);
+        else
+            status = append(taps, value, lines->name, error);
+    }
+    gc_table_close(&t);
+    return status;
+}
+
+/* Reads the numbers of a text file. Returns FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status read_text(const brutefir *b, const char *path, gpuconv_ir **ir, gpuconv_error *error) {
+    gc_lines lines;
+    tap_list taps = {0};
+    gpuconv_error why = {0};
+    gpuconv_status status = gc_lines_open_regular(&lines, path, GC_TEXT_LONGEST, INT64_C(128) * MAX_TAPS, &why);
+    if (!status)
+        status = read_rows(&lines, &taps, &why);
+    gc_lines_close(&lines);
+    if (status == GPUCONV_ERROR_MEMORY || status == GPUCONV_ERROR_CANCELLED)
+        gc_fail(error, status, "%s", why.message);
+    else if (status)
+        status = gc_matrix_fail(b->matrix, error, "%s", why.message);
+    else if (taps.count == 0)
+        status = gc_matrix_fail(b->matrix, error, "%s: contains no coefficient", path);
+    const float *planes[] = {taps.tap};
+    if (!status)
+        status = gpuconv_ir_new(planes, 1, taps.count, b->rate, ir, error);
+    free(taps.tap);
+    return status;
+}
+
+/* Returns the encoding of raw samples for a format of BruteFIR; NULL: it is not read. */
+static const char *raw_encoding(const char *format) {
+    static const char *const known[][2] = {
+        {"FLOAT_LE", "float"}, {"FLOAT64_LE", "double"}, {"S16_LE", "s16"}, {"S24_LE", "s24"}, {"S32_LE", "s32"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (gc_same_word(format, known[i][0]))
+            return known[i][1];
+    return NULL;
+}
+
+/* Reads the response of a coefficient into the matrix. Returns the errors of reading. */
+static gpuconv_status load_coeff(brutefir *b, coefficient *c, gpuconv_error *error) {
+    gc_matrix *m = b->matrix;
+    gpuconv_ir *ir = NULL;
+    gpuconv_status status;
+    m->line = c->line;
+    c->index = -1;
+    if (strcmp(c->file, "dirac pulse") == 0)
+        return GPUCONV_OK;
+    const char *encoding = raw_encoding(c->format);
+    if (!*c->file || (!encoding && *c->format && !gc_same_word(c->format, "text")))
+        return gc_matrix_fail(m, error,
+                              "coefficient '%.40s': a filename and a format text, FLOAT_LE, FLOAT64_LE, S16_LE, S24_LE "
+                              "or S32_LE are needed, not '%.40s'",
+                              c->name, c->format);
+    char *path = gc_matrix_join_path(m->folder, c->file, "");
+    if (!path)
+        return gc_fail_memory(error, m->path);
+    if (encoding) {
+        char raw[64];
+        gpuconv_error inner = {0};
+        (void)gc_format(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
+        status = gc_ir_load_from(path, GC_INPUT_REGULAR, raw, &ir, &inner);
+        if (status)
+            status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)
+                                                    : gc_matrix_fail(m, error, "%s", inner.message);
+    } else {
+        status = read_text(b, path, &ir, error);
+    }
+    if (!status)
+        status = gc_matrix_add_response(m, path, ir, &c->index, error);
+    free(path);
+    return status;
+}
+
+/* ---- Blocks and settings ----------------------------------------------------------------------------------------- */
+
 /* Skips the value of a setting, up to its semicolon. Values with braces are skipped whole. */
-static gpuconv_status skip_value(gc_brutefir *b, gpuconv_error *error) {
+static gpuconv_status skip_value(brutefir *b, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
-    for (int depth = 0; !status && !b->word.end && (depth > 0 || !gc_brutefir_is(b, ';'));
-         status = gc_brutefir_next(b, error)) {
-        depth += gc_brutefir_is(b, '{') ? 1 : gc_brutefir_is(b, '}') ? -1 : 0;
+    for (int depth = 0; !status && !b->word.end && (depth > 0 || !is_sign(b, ';')); status = next_word(b, error)) {
+        depth += is_sign(b, '{') ? 1 : is_sign(b, '}') ? -1 : 0;
         if (depth < 0)
             return gc_matrix_fail(b->matrix, error, "';' is missing before '}'");
     }
-    return status ? status : gc_brutefir_expect(b, ';', error);
+    return status ? status : expect(b, ';', error);
 }
 
 /* Fails unless all numbers of a list are 0, up to the semicolon. */
-static gpuconv_status expect_zeros(gc_brutefir *b, const char *what, gpuconv_error *error) {
+static gpuconv_status expect_zeros(brutefir *b, const char *what, gpuconv_error *error) {
     for (;;) {
         double value;
-        gpuconv_status status = gc_brutefir_number(b, &value, error);
+        gpuconv_status status = read_number(b, &value, error);
         if (!status && value != 0)
             status =
                 gc_matrix_fail(b->matrix, error, "%s %g is not read; put the delay into the coefficients", what, value);
-        if (status || !gc_brutefir_is(b, ','))
-            return status ? status : gc_brutefir_expect(b, ';', error);
-        status = gc_brutefir_next(b, error);
+        if (status || !is_sign(b, ','))
+            return status ? status : expect(b, ';', error);
+        status = next_word(b, error);
         if (status)
             return status;
     }
 }
 
 /* Copies a name. Returns FORMAT if it is too long. */
-static gpuconv_status copy_name(gc_brutefir *b, char *name, size_t size, gpuconv_error *error) {
+static gpuconv_status copy_name(brutefir *b, char *name, size_t size, gpuconv_error *error) {
     if (b->word.sign || b->word.end || strlen(b->word.text) >= size)
         return gc_matrix_fail(b->matrix, error, "'%.40s' is not a name of at most %d bytes", b->word.text,
                               (int)size - 1);
     memcpy(name, b->word.text, strlen(b->word.text) + 1);
-    return gc_brutefir_next(b, error);
+    return next_word(b, error);
 }
 
 /* Returns whether a name is one of a list, which NULL ends. */
@@ -64,70 +299,69 @@ static bool is_one_of(const char *name, const char *const *list) {
 }
 
 /* Reads the integers of a list, up to the semicolon. *count: how many. */
-static gpuconv_status read_integers(gc_brutefir *b, const char *what, int64_t most, int64_t *number, int *count,
+static gpuconv_status read_integers(brutefir *b, const char *what, int64_t most, int64_t *number, int *count,
                                     gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     for (*count = 0; !status;) {
-        if (*count == GC_BRUTEFIR_MAX)
-            return gc_matrix_fail(b->matrix, error, "%s: more than %d channels", what, GC_BRUTEFIR_MAX);
-        status = gc_brutefir_integer(b, what, 0, most, &number[(*count)++], error);
-        if (!status && !gc_brutefir_is(b, ','))
-            return gc_brutefir_expect(b, ';', error);
+        if (*count == MOST)
+            return gc_matrix_fail(b->matrix, error, "%s: more than %d channels", what, MOST);
+        status = read_integer(b, what, 0, most, &number[(*count)++], error);
+        if (!status && !is_sign(b, ','))
+            return expect(b, ';', error);
         if (!status)
-            status = gc_brutefir_next(b, error);
+            status = next_word(b, error);
     }
     return status;
 }
 
 /* What a block of channels says of its device. */
 typedef struct device {
-    int64_t open, used[GC_BRUTEFIR_MAX], mapping[GC_BRUTEFIR_MAX];
+    int64_t open, used[MOST], mapping[MOST];
     int uses, mappings; /* numbers in the lists */
 } device;
 
 /* channels: OPEN[/CHANNEL, CHANNEL ...]; */
-static gpuconv_status read_device_channels(gc_brutefir *b, device *d, gpuconv_error *error) {
-    gpuconv_status status = gc_brutefir_integer(b, "channels", 1, GC_BRUTEFIR_MAX, &d->open, error);
+static gpuconv_status read_device_channels(brutefir *b, device *d, gpuconv_error *error) {
+    gpuconv_status status = read_integer(b, "channels", 1, MOST, &d->open, error);
     for (d->uses = 0; d->uses < d->open && !status; d->uses++)
         d->used[d->uses] = d->uses;
-    if (status || !gc_brutefir_is(b, '/'))
-        return status ? status : gc_brutefir_expect(b, ';', error);
-    status = gc_brutefir_next(b, error);
+    if (status || !is_sign(b, '/'))
+        return status ? status : expect(b, ';', error);
+    status = next_word(b, error);
     return status ? status : read_integers(b, "channels", d->open - 1, d->used, &d->uses, error);
 }
 
 /* mute: true, false ...; for the channels from `first` on. */
-static gpuconv_status read_mutes(gc_brutefir *b, gc_brutefir_side *s, int first, gpuconv_error *error) {
+static gpuconv_status read_mutes(brutefir *b, side *s, int first, gpuconv_error *error) {
     for (int i = first;; i++) {
         const bool is = strcmp(b->word.text, "true") == 0;
         if (i == s->count || (!is && strcmp(b->word.text, "false") != 0))
             return gc_matrix_fail(b->matrix, error, "mute: '%.40s' is neither true nor false, or one too many",
                                   b->word.text);
         s->channel[i].muted = is;
-        gpuconv_status status = gc_brutefir_next(b, error);
-        if (status || !gc_brutefir_is(b, ','))
-            return status ? status : gc_brutefir_expect(b, ';', error);
-        status = gc_brutefir_next(b, error);
+        gpuconv_status status = next_word(b, error);
+        if (status || !is_sign(b, ','))
+            return status ? status : expect(b, ';', error);
+        status = next_word(b, error);
         if (status)
             return status;
     }
 }
 
 /* Reads a setting of the channels from `first` on. */
-static gpuconv_status read_channel_setting(gc_brutefir *b, gc_brutefir_side *s, int first, device *d,
-                                           gpuconv_error *error) {
+static gpuconv_status read_channel_setting(brutefir *b, side *s, int first, device *d, gpuconv_error *error) {
     static const char *const skipped[] = {"device", "sample", "maxdelay", "individual_maxdelay",
                                           "dither", "merge",  NULL};
     char key[32] = "";
     gpuconv_status status = copy_name(b, key, sizeof key, error);
     if (!status)
-        status = gc_brutefir_expect(b, ':', error);
+        status = expect(b, ':', error);
     if (status)
         return status;
     if (strcmp(key, "channels") == 0)
         return read_device_channels(b, d, error);
     if (strcmp(key, "mapping") == 0)
-        return read_integers(b, key, GC_BRUTEFIR_MAX - 1, d->mapping, &d->mappings, error);
+        return read_integers(b, key, MOST - 1, d->mapping, &d->mappings, error);
     if (strcmp(key, "mute") == 0)
         return read_mutes(b, s, first, error);
     if (strcmp(key, "delay") == 0 || strcmp(key, "subdelay") == 0)
@@ -137,8 +371,7 @@ static gpuconv_status read_channel_setting(gc_brutefir *b, gc_brutefir_side *s, 
 }
 
 /* Finds the channels of the device for the names from `first` on. */
-static gpuconv_status map_channels(gc_brutefir *b, gc_brutefir_side *s, int first, const device *d,
-                                   gpuconv_error *error) {
+static gpuconv_status map_channels(brutefir *b, side *s, int first, const device *d, gpuconv_error *error) {
     if (s->open + d->open > GC_MAX_CHANNELS)
         return gc_matrix_fail(b->matrix, error, "more than %d channels of devices", GC_MAX_CHANNELS);
     for (int i = first; i < s->count; i++) {
@@ -153,10 +386,10 @@ static gpuconv_status map_channels(gc_brutefir *b, gc_brutefir_side *s, int firs
 }
 
 /* Adds a name of a channel. */
-static gpuconv_status add_name(gc_brutefir *b, gc_brutefir_side *s, gpuconv_error *error) {
-    if (s->count == GC_BRUTEFIR_MAX)
-        return gc_matrix_fail(b->matrix, error, "more than %d channels", GC_BRUTEFIR_MAX);
-    gc_brutefir_channel *c = &s->channel[s->count];
+static gpuconv_status add_name(brutefir *b, side *s, gpuconv_error *error) {
+    if (s->count == MOST)
+        return gc_matrix_fail(b->matrix, error, "more than %d channels", MOST);
+    named_channel *c = &s->channel[s->count];
     gpuconv_status status = copy_name(b, c->name, sizeof c->name, error);
     for (int i = 0; i < s->count && !status; i++)
         if (strcmp(s->channel[i].name, c->name) == 0)
@@ -166,11 +399,11 @@ static gpuconv_status add_name(gc_brutefir *b, gc_brutefir_side *s, gpuconv_erro
 }
 
 /* input or output NAME, NAME ... { settings }; adds the names. */
-static gpuconv_status read_channels(gc_brutefir *b, gc_brutefir_side *s, gpuconv_error *error) {
+static gpuconv_status read_channels(brutefir *b, side *s, gpuconv_error *error) {
     const int first = s->count;
     gpuconv_status status = add_name(b, s, error);
-    while (!status && gc_brutefir_is(b, ',')) {
-        status = gc_brutefir_next(b, error);
+    while (!status && is_sign(b, ',')) {
+        status = next_word(b, error);
         if (!status)
             status = add_name(b, s, error);
     }
@@ -182,57 +415,57 @@ static gpuconv_status read_channels(gc_brutefir *b, gc_brutefir_side *s, gpuconv
     for (d->open = d->uses = s->count - first; d->mappings < d->uses; d->mappings++)
         d->used[d->mappings] = d->mappings;
     d->mappings = 0;
-    status = gc_brutefir_expect(b, '{', error);
-    while (!status && !b->word.end && !gc_brutefir_is(b, '}'))
+    status = expect(b, '{', error);
+    while (!status && !b->word.end && !is_sign(b, '}'))
         status = read_channel_setting(b, s, first, d, error);
     if (!status)
         status = map_channels(b, s, first, d, error);
     free(d);
-    return status ? status : gc_brutefir_expect(b, '}', error);
+    return status ? status : expect(b, '}', error);
 }
 
 /* coeff NAME { settings } */
-static gpuconv_status read_coeff(gc_brutefir *b, gpuconv_error *error) {
-    gc_brutefir_coeff *c = &b->coeff[b->coeffs];
-    if (b->coeffs == GC_BRUTEFIR_MAX)
-        return gc_matrix_fail(b->matrix, error, "more than %d coefficients", GC_BRUTEFIR_MAX);
-    *c = (gc_brutefir_coeff){.factor = 1, .line = b->matrix->line};
+static gpuconv_status read_coeff(brutefir *b, gpuconv_error *error) {
+    coefficient *c = &b->coeff[b->coeffs];
+    if (b->coeffs == MOST)
+        return gc_matrix_fail(b->matrix, error, "more than %d coefficients", MOST);
+    *c = (coefficient){.factor = 1, .line = b->matrix->line};
     gpuconv_status status = copy_name(b, c->name, sizeof c->name, error);
     if (!status)
-        status = gc_brutefir_expect(b, '{', error);
-    while (!status && !b->word.end && !gc_brutefir_is(b, '}')) {
+        status = expect(b, '{', error);
+    while (!status && !b->word.end && !is_sign(b, '}')) {
         char key[32] = "";
         double number = 0;
         status = copy_name(b, key, sizeof key, error);
         if (!status)
-            status = gc_brutefir_expect(b, ':', error);
+            status = expect(b, ':', error);
         if (status)
             return status;
         if (strcmp(key, "filename") == 0 || strcmp(key, "format") == 0)
             status = *key == 'f' && key[1] == 'i' ? copy_name(b, c->file, sizeof c->file, error)
                                                   : copy_name(b, c->format, sizeof c->format, error);
         else if (strcmp(key, "attenuation") == 0) {
-            status = gc_brutefir_number(b, &number, error);
+            status = read_number(b, &number, error);
             c->factor = pow(10, -fmax(-400, fmin(400, number)) / 20);
         } else if (strcmp(key, "blocks") == 0)
-            status = gc_brutefir_integer(b, key, -1, 1 << 24, &c->blocks, error);
+            status = read_integer(b, key, -1, 1 << 24, &c->blocks, error);
         else if (strcmp(key, "skip") == 0) {
-            status = gc_brutefir_number(b, &number, error);
+            status = read_number(b, &number, error);
             if (!status && number != 0)
                 status =
                     gc_matrix_fail(b->matrix, error, "skip: %g is not read; cut the beginning off the file", number);
         } else if (strcmp(key, "shared_mem") == 0)
-            status = gc_brutefir_next(b, error);
+            status = next_word(b, error);
         else
             status = gc_matrix_fail(b->matrix, error, "unknown setting '%s' of coefficients", key);
         if (!status)
-            status = gc_brutefir_expect(b, ';', error);
+            status = expect(b, ';', error);
     }
     for (int i = 0; i < b->coeffs && !status; i++)
         if (strcmp(b->coeff[i].name, c->name) == 0)
             status = gc_matrix_fail(b->matrix, error, "'%s' is declared twice", c->name);
     b->coeffs++;
-    return status ? status : gc_brutefir_expect(b, '}', error);
+    return status ? status : expect(b, '}', error);
 }
 
 /* A channel of a filter, with its factor. */
@@ -242,7 +475,7 @@ typedef struct end {
 } end;
 
 /* Finds a channel by name, or by number from 0 on. Returns -1 if there is none. */
-static int find_name(const gc_brutefir_word *w, const gc_brutefir_side *s) {
+static int find_name(const config_word *w, const side *s) {
     for (int i = 0; i < s->count; i++)
         if (strcmp(s->channel[i].name, w->text) == 0)
             return i;
@@ -251,37 +484,36 @@ static int find_name(const gc_brutefir_word *w, const gc_brutefir_side *s) {
 }
 
 /* Reads CHANNEL[/[ATTENUATION][/MULTIPLIER]], ... ; */
-static gpuconv_status read_ends(gc_brutefir *b, const gc_brutefir_side *s, end *ends, int *count,
-                                gpuconv_error *error) {
+static gpuconv_status read_ends(brutefir *b, const side *s, end *ends, int *count, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     for (*count = 0; !status; (*count)++) {
         const int channel = b->word.sign ? -1 : find_name(&b->word, s);
-        if (channel < 0 || *count == GC_BRUTEFIR_MAX)
+        if (channel < 0 || *count == MOST)
             return gc_matrix_fail(b->matrix, error, "'%.40s' is no input or output that is declared above",
                                   b->word.text);
         ends[*count] = (end){s->channel[channel].device, s->channel[channel].muted ? 0 : 1};
-        status = gc_brutefir_next(b, error);
-        for (int part = 0; part < 2 && !status && gc_brutefir_is(b, '/'); part++) {
+        status = next_word(b, error);
+        for (int part = 0; part < 2 && !status && is_sign(b, '/'); part++) {
             double number = 0;
-            status = gc_brutefir_next(b, error);
-            if (status || gc_brutefir_is(b, '/'))
+            status = next_word(b, error);
+            if (status || is_sign(b, '/'))
                 continue;
-            status = gc_brutefir_number(b, &number, error);
+            status = read_number(b, &number, error);
             ends[*count].factor *= part ? number : pow(10, -fmax(-400, fmin(400, number)) / 20);
         }
-        if (!status && !gc_brutefir_is(b, ',')) {
+        if (!status && !is_sign(b, ',')) {
             (*count)++;
-            return gc_brutefir_expect(b, ';', error);
+            return expect(b, ';', error);
         }
         if (!status)
-            status = gc_brutefir_next(b, error);
+            status = next_word(b, error);
     }
     return status;
 }
 
 /* Adds the routes of a filter. Returns FORMAT, MEMORY. */
-static gpuconv_status add_filter(gc_brutefir *b, const end *in, int inputs, const end *out, int outputs,
-                                 const gc_brutefir_coeff *c, gpuconv_error *error) {
+static gpuconv_status add_filter(brutefir *b, const end *in, int inputs, const end *out, int outputs,
+                                 const coefficient *c, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
     for (int i = 0; i < inputs; i++)
         for (int o = 0; o < outputs && !status; o++) {
@@ -297,7 +529,7 @@ static gpuconv_status add_filter(gc_brutefir *b, const end *in, int inputs, cons
 }
 
 /* Reads the coefficient of a filter: a name, a number from 0 on, or -1 for none. *coeff is NULL for none. */
-static gpuconv_status read_filter_coeff(gc_brutefir *b, const gc_brutefir_coeff **coeff, gpuconv_error *error) {
+static gpuconv_status read_filter_coeff(brutefir *b, const coefficient **coeff, gpuconv_error *error) {
     *coeff = NULL;
     if (b->word.quoted || strcmp(b->word.text, "-1") != 0) {
         int64_t number = -1;
@@ -313,24 +545,24 @@ static gpuconv_status read_filter_coeff(gc_brutefir *b, const gc_brutefir_coeff 
                                   "how long they are",
                                   (*coeff)->name);
     }
-    gpuconv_status status = gc_brutefir_next(b, error);
-    return status ? status : gc_brutefir_expect(b, ';', error);
+    gpuconv_status status = next_word(b, error);
+    return status ? status : expect(b, ';', error);
 }
 
 /* filter NAME { settings }, with room for the channels in `ends`. */
-static gpuconv_status read_filter(gc_brutefir *b, end *ends, gpuconv_error *error) {
-    end *in = ends, *out = ends + GC_BRUTEFIR_MAX + 1;
+static gpuconv_status read_filter(brutefir *b, end *ends, gpuconv_error *error) {
+    end *in = ends, *out = ends + MOST + 1;
     int inputs = 0, outputs = 0;
     bool has_coeff = false;
-    const gc_brutefir_coeff *coeff = NULL;
-    gpuconv_status status = gc_brutefir_next(b, error); /* the name */
+    const coefficient *coeff = NULL;
+    gpuconv_status status = next_word(b, error); /* the name */
     if (!status)
-        status = gc_brutefir_expect(b, '{', error);
-    while (!status && !b->word.end && !gc_brutefir_is(b, '}')) {
+        status = expect(b, '{', error);
+    while (!status && !b->word.end && !is_sign(b, '}')) {
         char key[32] = "";
         status = copy_name(b, key, sizeof key, error);
         if (!status)
-            status = gc_brutefir_expect(b, ':', error);
+            status = expect(b, ':', error);
         if (status)
             return status;
         if (strcmp(key, "inputs") == 0 || strcmp(key, "from_inputs") == 0)
@@ -354,38 +586,38 @@ static gpuconv_status read_filter(gc_brutefir *b, end *ends, gpuconv_error *erro
         status = gc_matrix_fail(b->matrix, error, "a filter needs inputs, outputs and coeff");
     if (!status)
         status = add_filter(b, in, inputs, out, outputs, coeff, error);
-    return status ? status : gc_brutefir_expect(b, '}', error);
+    return status ? status : expect(b, '}', error);
 }
 
 /* logic: "MODULE" { parameters }, ...; a module that only listens for commands is skipped. */
-static gpuconv_status read_logic(gc_brutefir *b, gpuconv_error *error) {
+static gpuconv_status read_logic(brutefir *b, gpuconv_error *error) {
     for (;;) {
         if (strcmp(b->word.text, "cli") != 0)
             return gc_matrix_fail(b->matrix, error, "the module '%.40s' of logic changes coefficients and is not read",
                                   b->word.text);
-        gpuconv_status status = gc_brutefir_next(b, error);
-        for (int depth = 0; !status && !b->word.end && (depth > 0 || gc_brutefir_is(b, '{'));) {
-            depth += gc_brutefir_is(b, '{') ? 1 : gc_brutefir_is(b, '}') ? -1 : 0;
+        gpuconv_status status = next_word(b, error);
+        for (int depth = 0; !status && !b->word.end && (depth > 0 || is_sign(b, '{'));) {
+            depth += is_sign(b, '{') ? 1 : is_sign(b, '}') ? -1 : 0;
             if (strcmp(b->word.text, "script") == 0 && !b->word.quoted)
                 return gc_matrix_fail(b->matrix, error, "a script of the module 'cli' is not run");
-            status = gc_brutefir_next(b, error);
+            status = next_word(b, error);
         }
-        if (status || !gc_brutefir_is(b, ','))
-            return status ? status : gc_brutefir_expect(b, ';', error);
-        status = gc_brutefir_next(b, error);
+        if (status || !is_sign(b, ','))
+            return status ? status : expect(b, ';', error);
+        status = next_word(b, error);
         if (status)
             return status;
     }
 }
 
 /* Reads a setting of the program. */
-static gpuconv_status read_setting(gc_brutefir *b, const char *key, gpuconv_error *error) {
+static gpuconv_status read_setting(brutefir *b, const char *key, gpuconv_error *error) {
     static const char *const skipped[] = {
         "allow_poll_mode", "benchmark",   "config_file",           "convolver_config", "debug",
         "float_bits",      "lock_memory", "max_dither_table_size", "modules_path",     "monitor_rate",
         "n_processors",    "powersave",   "overflow_warnings",     "safety_limit",     "sdf_length",
         "show_progress",   NULL};
-    gpuconv_status status = gc_brutefir_expect(b, ':', error);
+    gpuconv_status status = expect(b, ':', error);
     if (status)
         return status;
     if (strcmp(key, "logic") == 0)
@@ -393,25 +625,25 @@ static gpuconv_status read_setting(gc_brutefir *b, const char *key, gpuconv_erro
     if (is_one_of(key, skipped))
         return skip_value(b, error);
     if (strcmp(key, "sampling_rate") == 0) {
-        status = gc_brutefir_number(b, &b->rate, error);
+        status = read_number(b, &b->rate, error);
         if (!status && !gc_is_rate(b->rate))
             status = gc_matrix_fail(b->matrix, error, "a sampling rate of %g Hz", b->rate);
     } else if (strcmp(key, "filter_length") == 0) {
-        status = gc_brutefir_integer(b, key, 1, 1 << 30, &b->block, error);
+        status = read_integer(b, key, 1, 1 << 30, &b->block, error);
         b->blocks = 1;
-        if (!status && gc_brutefir_is(b, ',')) {
-            status = gc_brutefir_next(b, error);
+        if (!status && is_sign(b, ',')) {
+            status = next_word(b, error);
             if (!status)
-                status = gc_brutefir_integer(b, key, 1, 1 << 20, &b->blocks, error);
+                status = read_integer(b, key, 1, 1 << 20, &b->blocks, error);
         }
     } else {
         return gc_matrix_fail(b->matrix, error, "unknown setting '%s'", key);
     }
-    return status ? status : gc_brutefir_expect(b, ';', error);
+    return status ? status : expect(b, ';', error);
 }
 
 /* Reads one block or setting. */
-static gpuconv_status read_item(gc_brutefir *b, end *ends, gpuconv_error *error) {
+static gpuconv_status read_item(brutefir *b, end *ends, gpuconv_error *error) {
     char key[32] = "";
     gpuconv_status status = copy_name(b, key, sizeof key, error);
     if (status)
@@ -426,17 +658,17 @@ static gpuconv_status read_item(gc_brutefir *b, end *ends, gpuconv_error *error)
         status = read_filter(b, ends, error);
     else
         return read_setting(b, key, error);
-    return status ? status : gc_brutefir_expect(b, ';', error);
+    return status ? status : expect(b, ';', error);
 }
 
 gpuconv_status gc_matrix_read_brutefir(gc_matrix *m, gc_lines *lines, gpuconv_error *error) {
-    gc_brutefir *b = gc_calloc(1, sizeof *b);
-    end *ends = gc_calloc(2 * (GC_BRUTEFIR_MAX + 1), sizeof *ends);
+    brutefir *b = gc_calloc(1, sizeof *b);
+    end *ends = gc_calloc(2 * (MOST + 1), sizeof *ends);
     gpuconv_status status = GPUCONV_OK;
     if (b) {
-        b->input.channel = gc_calloc(GC_BRUTEFIR_MAX + 1, sizeof *b->input.channel);
-        b->output.channel = gc_calloc(GC_BRUTEFIR_MAX + 1, sizeof *b->output.channel);
-        b->coeff = gc_calloc(GC_BRUTEFIR_MAX + 1, sizeof *b->coeff);
+        b->input.channel = gc_calloc(MOST + 1, sizeof *b->input.channel);
+        b->output.channel = gc_calloc(MOST + 1, sizeof *b->output.channel);
+        b->coeff = gc_calloc(MOST + 1, sizeof *b->coeff);
     }
     if (!b || !ends || !b->input.channel || !b->output.channel || !b->coeff)
         status = gc_fail_memory(error, m->path);
@@ -444,13 +676,13 @@ gpuconv_status gc_matrix_read_brutefir(gc_matrix *m, gc_lines *lines, gpuconv_er
         b->matrix = m;
         b->lines = lines;
         b->rate = m->rate_without_files;
-        status = gc_brutefir_next(b, error);
+        status = next_word(b, error);
     }
     for (int loaded = 0; !status && !b->word.end;) {
         status = read_item(b, ends, error);
         const int line = m->line;
         while (!status && loaded < b->coeffs)
-            status = gc_brutefir_load(b, &b->coeff[loaded++], error);
+            status = load_coeff(b, &b->coeff[loaded++], error);
         if (!status)
             m->line = line;
     }

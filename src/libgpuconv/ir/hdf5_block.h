@@ -22,8 +22,6 @@ typedef struct gc_block {
     bool cut;
 } gc_block;
 
-#define GC_HDF5_LINK "is a link to another place or file, which is not followed"
-
 /* Fails with FORMAT: values of the data set are not in the file. HDF5 files may leave out those that were never
  * written.
  */
@@ -58,24 +56,6 @@ static inline bool gc_is_power_of_two(uint64_t n) {
     return n && !(n & (n - 1));
 }
 
-/* What is looked for in an object, and what its header states. */
-typedef struct gc_hdf5_object {
-    const char *link; /* a name in a group; NULL: none */
-    uint64_t target;  /* of the link; all ones: not found */
-    gc_hdf5_text *texts;
-    int text_count;
-    gc_hdf5_set set;
-    uint64_t link_heap, link_index, text_heap, text_index; /* all ones: none */
-    uint64_t symbol_tree, symbol_heap;                     /* of a group without link messages; all ones: none */
-} gc_hdf5_object;
-
-/* Reads the object header at an address (IV.A.1). */
-bool gc_hdf5_object_read(gc_hdf5 *file, uint64_t address, gc_hdf5_object *object);
-
-/* Reads a link message (IV.A.2.g), an attribute message (IV.A.2.m) into the object if it is looked for. */
-bool gc_hdf5_take_link(gc_hdf5 *file, gc_block *message, gc_hdf5_object *object);
-bool gc_hdf5_take_attribute(gc_hdf5 *file, gc_block *message, gc_hdf5_object *object);
-
 /* Takes an entry of a leaf of a tree of version 1. */
 typedef bool gc_hdf5_take_child(void *context, gc_block *key, uint64_t child);
 
@@ -88,44 +68,5 @@ typedef bool gc_hdf5_take_record(void *context, gc_block *record);
 
 /* Takes the records of a tree of version 2 (III.A.2) of a type in their order. */
 bool gc_hdf5_walk_records(gc_hdf5 *file, uint64_t address, int type, gc_hdf5_take_record *take, void *context);
-
-/* An array of the places of chunks (VII.C, VII.D): its header, and the run of elements that was used last. */
-typedef struct gc_hdf5_array {
-    bool has_filters;
-    int element_bytes, page_bits; /* pages have 2^page_bits elements */
-    uint64_t block, elements;     /* elements: of a fixed array */
-    int max_bits;                 /* of an extensible array */
-    uint64_t in_index, min_elements, min_pointers;
-    uint64_t first, count, address; /* of the run: its first element, their number, where they are */
-} gc_hdf5_array;
-
-bool gc_hdf5_array_open(gc_hdf5 *file, const gc_hdf5_set *set, gc_hdf5_array *array);
-
-/* Where a chunk is in the file. Bit i of left_out: the chunk is without filter i. */
-typedef struct gc_hdf5_place {
-    uint64_t address, bytes;
-    uint32_t left_out;
-} gc_hdf5_place;
-
-/* Finds element `number`; place->bytes remains unchanged if the array has no sizes. */
-bool gc_hdf5_array_find(gc_hdf5 *file, const gc_hdf5_set *set, gc_hdf5_array *array, uint64_t number,
-                        gc_hdf5_place *place);
-
-/* Finds object->link in the symbol table of a group (III.B, III.C, III.D). */
-bool gc_hdf5_find_symbol(gc_hdf5 *file, gc_hdf5_object *object);
-
-/* Returns whether the bytes of a name in the file, which may end with zeros, are a name. */
-bool gc_hdf5_is_named(const gc_block *block, const char *name);
-
-/* The type of the records of a tree of version 2 that is an index of names. */
-typedef enum gc_hdf5_records { GC_HDF5_LINKS = 5, GC_HDF5_ATTRIBUTES = 8 } gc_hdf5_records;
-
-/* Takes every message that a fractal heap keeps for an index of names. */
-typedef bool gc_hdf5_take(gc_hdf5 *file, gc_block *message, gc_hdf5_object *object);
-bool gc_hdf5_take_all(gc_hdf5 *file, uint64_t heap, uint64_t index, gc_hdf5_records kind, gc_hdf5_take *take,
-                      gc_hdf5_object *object);
-
-/* Copies a text of a global heap (III.E) and ends it with '\0'. */
-bool gc_hdf5_text_of_heap(gc_hdf5 *file, uint64_t address, uint64_t number, char *to, int64_t size);
 
 #endif

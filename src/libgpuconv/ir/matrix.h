@@ -117,7 +117,4 @@ void gc_matrix_free_files(gc_matrix *matrix);
 /* Calls `visit` with the path of each file that a text file of routes names, up to its first error. */
 void gc_matrix_visit_files(const char *path, gc_file_visit *visit, void *context);
 
-/* Reads the entries of a text; `jconvolver` selects the grammar. Returns FILE, FORMAT, MEMORY, CANCELLED. */
-gpuconv_status gc_matrix_read_text(gc_matrix *matrix, gc_lines *lines, bool jconvolver, gpuconv_error *error);
-
 #endif

@@ -1,6 +1,6 @@
 /* Takes the place of sphere_hull.c in a build without libqhull. */
 #include "libgpuconv/core/error.h"
-#include "sphere_mesh.h"
+#include "sphere.h"
 
 gpuconv_status gc_sphere_hull(const double *points, int points_count, gc_triangle **triangles, int *count,
                               gpuconv_error *error) {

@@ -1,4 +1,5 @@
-/* The response object: creation, queries and routing. A response is immutable: each step makes a new one. */
+/* The response object: creation, also of matrices from samples in memory, queries and routing. A response is immutable:
+ * each step makes a new one. */
 #include "object.h"
 
 #include "libgpuconv/core/error.h"
@@ -97,6 +98,14 @@ void gpuconv_ir_free(gpuconv_ir *ir) {
     free(ir);
 }
 
+/* Gives a new response, or NULL, the history of another one. Frees it and returns NULL without memory. */
+static gpuconv_ir *with_history(gpuconv_ir *made, const gpuconv_ir *ir) {
+    if (!made || !ir->history || (made->history = strdup(ir->history)))
+        return made;
+    gpuconv_ir_free(made);
+    return NULL;
+}
+
 gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate) {
     gpuconv_ir *made = gc_ir_blank(ir->inputs, ir->outputs, ir->planes, ir->routes, frames, rate);
     if (!made)
@@ -105,11 +114,7 @@ gpuconv_ir *gc_ir_like(const gpuconv_ir *ir, int64_t frames, double rate) {
     made->lead = ir->lead;
     made->ring = ir->ring;
     made->routed = ir->routed;
-    if (ir->history && !(made->history = strdup(ir->history))) {
-        gpuconv_ir_free(made);
-        return NULL;
-    }
-    return made;
+    return with_history(made, ir);
 }
 
 static bool append_history(gpuconv_ir *ir, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
@@ -201,11 +206,7 @@ static gpuconv_ir *share_taps(const gpuconv_ir *ir, routing w, int planes, int r
     made->taps = ir->taps;
     made->lead = ir->lead;
     made->ring = ir->ring;
-    if (ir->history && !(made->history = strdup(ir->history))) {
-        gpuconv_ir_free(made);
-        return NULL;
-    }
-    return made;
+    return with_history(made, ir);
 }
 
 /* Makes a response with these routes that shares the taps of `ir`. Returns MEMORY. */
@@ -298,10 +299,7 @@ static gpuconv_status route_one_to_stereo(const gpuconv_ir *ir, gpuconv_ir **rou
         made->ring = ir->ring;
         made->routed = true;
     }
-    if (made && ir->history && !(made->history = strdup(ir->history))) {
-        gpuconv_ir_free(made);
-        made = NULL;
-    }
+    made = with_history(made, ir);
     if (made && !finite) {
         gpuconv_ir_free(made);
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "the sum of the channels into one output is not finite");
@@ -411,4 +409,56 @@ const float *gpuconv_ir_taps(const gpuconv_ir *ir, int input, int output) {
 
 const char *gpuconv_ir_history(const gpuconv_ir *ir) {
     return ir && ir->history ? ir->history : "";
+}
+
+/* ---- Matrices of samples ----------------------------------------------------------------------------------------- */
+
+/* Checks shape and samples. *routes gets the number of responses. Returns ARGUMENT, FORMAT, MEMORY. */
+static gpuconv_status check(const float *const *taps, int inputs, int outputs, int64_t frames, double rate,
+                            int64_t *routes, gpuconv_error *error) {
+    *routes = 0;
+    if (inputs < 1 || inputs > GC_MAX_CHANNELS || outputs < 1 || outputs > GC_MAX_CHANNELS)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a matrix has 1 to %d inputs and outputs, not %d x %d",
+                       GC_MAX_CHANNELS, inputs, outputs);
+    if (frames < 1)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has at least one frame, not %lld", (long long)frames);
+    if (!gc_is_rate(rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
+    for (int i = 0; i < inputs; i++)
+        for (int o = 0; o < outputs; o++) {
+            const float *from = taps[(int64_t)i * outputs + o];
+            int64_t first = from ? gc_find_not_finite(from, frames) : frames;
+            if (first < frames)
+                return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                               "the response from input %d to output %d is not finite at frame %lld", i + 1, o + 1,
+                               (long long)first);
+            *routes += from != NULL;
+        }
+    return gc_ir_check_memory(*routes, (double)frames, 0, error);
+}
+
+gpuconv_status gpuconv_ir_new_matrix(const float *const *taps, int inputs, int outputs, int64_t frames, double rate,
+                                     gpuconv_ir **ir, gpuconv_error *error) {
+    int64_t routes;
+    if (!gc_begin(ir, taps, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    gpuconv_status status = check(taps, inputs, outputs, frames, rate, &routes, error);
+    if (status)
+        return status;
+    gpuconv_ir *made = gc_ir_blank(inputs, outputs, (int)routes, (int)routes, frames, rate);
+    if (!made)
+        return gc_fail_memory(error, "the matrix");
+    made->routed = true;
+    int r = 0;
+    for (int o = 0; o < outputs; o++)
+        for (int i = 0; i < inputs; i++) {
+            const float *from = taps[(int64_t)i * outputs + o];
+            if (!from)
+                continue;
+            memcpy(made->taps + r * frames, from, (size_t)frames * sizeof *from);
+            made->route[r] = (gc_route){i, o, r};
+            r++;
+        }
+    *ir = made;
+    return GPUCONV_OK;
 }

@@ -29,19 +29,6 @@ bool gc_is_matrix(const char *path) {
     return dot && (gc_same_word(dot, ".conf") || gc_same_word(dot, ".txt") || gc_same_word(dot, ".matrix"));
 }
 
-/* Makes the responses of an open set for an input. */
-static gpuconv_status make_spatial(const gpuconv_sofa *sofa, const gpuconv_preparation *p, int inputs, gpuconv_ir **ir,
-                                   gpuconv_error *error) {
-    const gc_scene scene = {.direction = p->direction,
-                            .layout = p->speakers,
-                            .head = {p->yaw, p->pitch, p->roll},
-                            .interpolate = p->interpolate,
-                            .by_distance = p->by_distance,
-                            .decode = p->decode,
-                            .diffuse_eq = p->diffuse_eq};
-    return gc_spatial_make(sofa, &scene, inputs, ir, error);
-}
-
 /* Reads the responses of a SOFA file for an input. */
 static gpuconv_status load_sofa(const char *path, const gpuconv_preparation *p, int inputs, gpuconv_ir **ir,
                                 gpuconv_error *error) {
@@ -49,7 +36,7 @@ static gpuconv_status load_sofa(const char *path, const gpuconv_preparation *p, 
     gpuconv_status status = gc_sofa_load(path, p->interpolate, &sofa, error);
     if (status)
         return status;
-    status = make_spatial(sofa, p, inputs, ir, error);
+    status = gc_spatial_make(sofa, p, false, inputs, ir, error);
     gpuconv_sofa_free(sofa);
     return status;
 }
@@ -227,7 +214,7 @@ gpuconv_status gc_ir_prepare_shape(const gc_response_source *from, const gpuconv
     *ir = NULL;
     gpuconv_status status = check_source(from, p, inputs, rate, error);
     if (!status)
-        status = from->set ? make_spatial(from->set, p, inputs, &current, error)
+        status = from->set ? gc_spatial_make(from->set, p, false, inputs, &current, error)
                            : load(from->path, from->kind, p, inputs, rate, false, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {

@@ -2,9 +2,8 @@
 #ifndef GC_IR_SOFA_H
 #define GC_IR_SOFA_H
 
-#include "direction_tree.h"
 #include "object.h"
-#include "sphere_mesh.h"
+#include "sphere.h"
 
 /* Frames before and after it over which a shift by a fraction of a frame spreads a response. */
 enum { GC_HALF_SINC = 32 };
@@ -107,7 +106,7 @@ gpuconv_status gc_sofa_delay(const gpuconv_sofa *sofa, const gc_blend *blend, in
 gpuconv_status gc_sofa_align(const gpuconv_sofa *sofa, const gc_blend *blend, int receiver, double at, gc_span to,
                              gpuconv_error *error);
 
-/* Returns the delay within the taps of a response, in frames, and keeps it (sofa_onset.c). Any number of threads may
+/* Returns the delay within the taps of a response, in frames, and keeps it. Any number of threads may
  * call it. Returns MEMORY, CANCELLED. */
 gpuconv_status gc_sofa_onset(const gpuconv_sofa *sofa, int measurement, int receiver, double *frames,
                              gpuconv_error *error);
@@ -116,5 +115,26 @@ gpuconv_status gc_sofa_onset(const gpuconv_sofa *sofa, int measurement, int rece
 static inline const float *gc_sofa_taps(const gpuconv_sofa *sofa, int measurement, int receiver) {
     return gc_ir_plane(sofa->responses, measurement * sofa->receivers + receiver);
 }
+
+/* ---- Spectra (sofa_file.c) --------------------------------------------------------------------------------------- */
+
+/* `count` spectra of `bins` values at rising frequencies in Hz. Owned by the caller. */
+typedef struct gc_spectra {
+    int64_t count, bins;
+    const float *frequency, *real, *imag;
+} gc_spectra;
+
+/* The responses of the spectra, one after the other. */
+typedef struct gc_from_spectra {
+    float *taps; /* count x frames, owned by the caller */
+    int64_t frames, lead;
+    double rate; /* Hz */
+} gc_from_spectra;
+
+/* Computes the responses. The last frequency is half their sampling rate. `path` is named in messages.
+ * @return FORMAT (frequencies that are not uniform, or begin neither at 0 nor at their first step), MEMORY, CANCELLED
+ */
+gpuconv_status gc_spectra_invert(const char *path, const gc_spectra *spectra, gc_from_spectra *to,
+                                 gpuconv_error *error);
 
 #endif

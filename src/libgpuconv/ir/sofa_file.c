@@ -1,6 +1,10 @@
 /*
  * Reading of SOFA files: the data sets that AES69 names, from an HDF5 file. The responses are taken as they are
- * measured, without normalisation, and their delays beside them.
+ * measured, without normalisation, and their delays beside them. Places become relative to the head, as AES69 defines
+ * ListenerPosition, ListenerView and ListenerUp.
+ *
+ * Measured spectra become responses by the inverse real transform. Their length is any even number, so that the
+ * transform is computed as a convolution with a chirp (Bluestein, IEEE Trans. Audio Electroacoust. 18 (1970), 451).
  */
 #include "sofa.h"
 
@@ -10,20 +14,236 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/finite.h"
-#include "sofa_place.h"
-#include "sofa_spectra.h"
+#include "libgpuconv/dsp/fourier.h"
+#include "object.h"
+#include "sphere.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Places of one kind: a row of three values for each measurement (or emitter), or one row for all; count 0: none. */
+typedef struct gc_places {
+    int64_t count; /* of values */
+    const float *value;
+    bool spherical; /* degrees, degrees, metres instead of x, y, z in metres */
+} gc_places;
+
+/* The places of a file. The emitters are relative to the source, and without any the source is one itself. */
+typedef struct gc_room {
+    gc_places source, emitter, listener, view, up;
+} gc_room;
+
+/* ---- Places ------------------------------------------------------------------------------------------------------ */
+
+static const double pi = 3.14159265358979323846;
+
+/* Converts a row to x, y, z. */
+static void to_cartesian(const gc_places *p, int64_t row, double to[3]) {
+    const float *from = p->value + (p->count == 3 ? 0 : 3 * row);
+    for (int k = 0; k < 3; k++)
+        to[k] = (double)from[k];
+    if (p->spherical) {
+        const double azimuth = to[0] * pi / 180, elevation = to[1] * pi / 180, radius = to[2];
+        to[0] = radius * cos(elevation) * cos(azimuth);
+        to[1] = radius * cos(elevation) * sin(azimuth);
+        to[2] = radius * sin(elevation);
+    }
+}
+
+static void cross(const double a[3], const double b[3], double to[3]) {
+    for (int k = 0; k < 3; k++)
+        to[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
+}
+
+/* Computes the axes of the head: unit vectors to the front, to the left and up. A view in spherical coordinates has no
+ * roll: the files do not tell in which coordinates they give the direction up beside it. */
+static void find_axes(const gc_room *room, int64_t measurement, double axis[3][3]) {
+    const double least = 1e-6;
+    double view[3], up[3] = {0, 0, 1}, left[3];
+    to_cartesian(&room->view, measurement, view);
+    if (room->up.count && !room->view.spherical)
+        to_cartesian(&room->up, measurement, up);
+    (void)gc_unit_vector(view, axis[0]);
+    cross(up, axis[0], left);
+    if (gc_unit_vector(left, axis[1]) < least) { /* looks along its direction up: any roll */
+        const double other[3] = {axis[0][2], axis[0][0], axis[0][1]};
+        cross(other, axis[0], left);
+        (void)gc_unit_vector(left, axis[1]);
+    }
+    cross(axis[0], axis[1], axis[2]);
+}
+
+/* Computes where an emitter is, from the listener of a measurement: along the axes of the room, or `turned` into those
+ * of the head (x to the front, y to the left, z up). In metres. */
+static void locate(const gc_room *room, int64_t measurement, int64_t emitter, bool turned, double to[3]) {
+    double other[3];
+    to_cartesian(&room->source, measurement, to);
+    if (room->emitter.count) {
+        to_cartesian(&room->emitter, emitter, other);
+        for (int k = 0; k < 3; k++)
+            to[k] += other[k];
+    }
+    if (room->listener.count) {
+        to_cartesian(&room->listener, measurement, other);
+        for (int k = 0; k < 3; k++)
+            to[k] -= other[k];
+    }
+    if (turned && room->view.count) {
+        double axis[3][3];
+        find_axes(room, measurement, axis);
+        memcpy(other, to, sizeof other);
+        for (int k = 0; k < 3; k++)
+            to[k] = axis[k][0] * other[0] + axis[k][1] * other[1] + axis[k][2] * other[2];
+    }
+}
+
+/* ---- Spectra ----------------------------------------------------------------------------------------------------- */
+
+enum { MAX_BINS = 1 << 20 };
+
+/* The memory of a transform of `frames` frames: arrays of `points` values; `chirp` has as many as frames. */
+typedef struct workspace {
+    int64_t frames, points;
+    double *re, *im, *filter_re, *filter_im, *chirp_re, *chirp_im;
+} workspace;
+
+/* Computes the chirp exp(i pi n^2 / frames) and the spectrum of its conjugate. Returns false without memory. */
+static bool make_workspace(workspace *w, int64_t frames) {
+    const int64_t points = gc_power_of_two(frames + frames / 2 + 1);
+    double *memory = gc_calloc(6 * points, sizeof *memory);
+    *w = (workspace){frames, points, memory, NULL, NULL, NULL, NULL, NULL};
+    if (!memory)
+        return false;
+    w->im = memory + points;
+    w->filter_re = memory + 2 * points;
+    w->filter_im = memory + 3 * points;
+    w->chirp_re = memory + 4 * points;
+    w->chirp_im = memory + 5 * points;
+    for (int64_t n = 0; n < frames; n++) {
+        const double phase = pi * (double)(n * n % (2 * frames)) / (double)frames;
+        w->filter_re[n] = w->chirp_re[n] = cos(phase);
+        w->filter_im[n] = -(w->chirp_im[n] = sin(phase));
+        if (n > 0 && n <= frames / 2) {
+            w->filter_re[points - n] = w->filter_re[n];
+            w->filter_im[points - n] = w->filter_im[n];
+        }
+    }
+    return gc_fourier(w->filter_re, w->filter_im, points, -1);
+}
+
+/* Transforms the values at 0 .. frames / 2 in `re` and `im`; the response is left in `re`. Returns false as gc_fourier.
+ */
+static bool invert(workspace *w) {
+    const int64_t last = w->frames / 2;
+    for (int64_t k = 0; k <= last; k++) {
+        /* The frequencies between count twice: for their conjugates at the negative frequencies. */
+        const double scale = (k == 0 || k == last ? 1 : 2) / (double)w->frames, re = scale * w->re[k],
+                     im = k == 0 || k == last ? 0 : scale * w->im[k];
+        w->re[k] = re * w->chirp_re[k] - im * w->chirp_im[k];
+        w->im[k] = re * w->chirp_im[k] + im * w->chirp_re[k];
+    }
+    memset(w->re + last + 1, 0, (size_t)(w->points - last - 1) * sizeof *w->re);
+    memset(w->im + last + 1, 0, (size_t)(w->points - last - 1) * sizeof *w->im);
+    if (!gc_fourier(w->re, w->im, w->points, -1))
+        return false;
+    for (int64_t k = 0; k < w->points; k++) {
+        const double re = w->re[k], im = w->im[k];
+        w->re[k] = (re * w->filter_re[k] - im * w->filter_im[k]) / (double)w->points;
+        w->im[k] = (re * w->filter_im[k] + im * w->filter_re[k]) / (double)w->points;
+    }
+    if (!gc_fourier(w->re, w->im, w->points, 1))
+        return false;
+    for (int64_t n = 0; n < w->frames; n++)
+        w->re[n] = w->re[n] * w->chirp_re[n] - w->im[n] * w->chirp_im[n];
+    return true;
+}
+
+/* Returns the value at 0 Hz of a spectrum that begins at its first step. A head does not shade wavelengths that are
+ * much longer than itself, and so the magnitude is that of the lowest frequency; a line through the phases of the two
+ * lowest ones tells the sign. A value of 0 instead would make the response's sum 0: a high-pass. */
+static double extrapolate_to_zero(const double re[2], const double im[2]) {
+    const double square_re = re[0] * re[0] - im[0] * im[0], square_im = 2 * re[0] * im[0];
+    const double sign = square_re * re[1] + square_im * im[1] < 0 ? -1 : 1;
+    return sign * hypot(re[0], im[0]);
+}
+
+/* Checks the frequencies. *first gets the number of the first one in steps: 0 or 1. Returns FORMAT. */
+static gpuconv_status check_frequencies(const char *path, const gc_spectra *s, int64_t *first, gpuconv_error *error) {
+    const float *f = s->frequency;
+    const double last = s->bins < 2 ? 0 : (double)f[s->bins - 1];
+    if (s->bins < 2 || s->bins > MAX_BINS || !gc_is_rate(2 * last))
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "%s: has %lld frequencies up to %g Hz; 2 to %d up to %g Hz are read", path, (long long)s->bins,
+                       last, MAX_BINS, GC_MAX_RATE / 2.0);
+    const double step = (last - (double)f[0]) / (double)(s->bins - 1), allowed = 0.01 * step + 1e-6 * last;
+    for (int64_t k = 1; k < s->bins; k++)
+        if (!(step > 0 && fabs((double)f[0] + (double)k * step - (double)f[k]) <= allowed))
+            return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                           "%s: its frequencies are not uniform: %g Hz is number %lld from %g Hz on in mean steps of "
+                           "%g Hz; only spectra of equal steps are read",
+                           path, (double)f[k], (long long)k, (double)f[0], step);
+    if (fabs((double)f[0]) > allowed && fabs((double)f[0] - step) > allowed)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT,
+                       "%s: its frequencies begin at %g Hz in steps of %g Hz; they must begin at 0 or at one step",
+                       path, (double)f[0], step);
+    *first = fabs((double)f[0]) > allowed ? 1 : 0;
+    return GPUCONV_OK;
+}
+
+/* Puts a spectrum into the workspace, and its value at 0 Hz if it has none. */
+static void load(const gc_spectra *s, int64_t number, int64_t first, workspace *w) {
+    for (int64_t k = 0; k < s->bins; k++) {
+        w->re[first + k] = (double)s->real[number * s->bins + k];
+        w->im[first + k] = (double)s->imag[number * s->bins + k];
+    }
+    if (first) {
+        w->re[0] = extrapolate_to_zero(w->re + 1, w->im + 1);
+        w->im[0] = 0;
+    }
+}
+
+gpuconv_status gc_spectra_invert(const char *path, const gc_spectra *s, gc_from_spectra *to, gpuconv_error *error) {
+    /* A spectrum may be relative to the centre of the head, which sound reaches up to 0.3 ms after the nearer ear. */
+    const double before_zero = 1e-3;
+    int64_t first = 0;
+    workspace w = {0};
+    *to = (gc_from_spectra){0};
+    gpuconv_status status = check_frequencies(path, s, &first, error);
+    if (status)
+        return status;
+    const int64_t frames = 2 * (s->bins + first - 1);
+    to->frames = frames;
+    to->rate = 2 * (double)s->frequency[s->bins - 1];
+    to->lead = gc_min(llrint(before_zero * to->rate), frames / 4);
+    status = gc_ir_check_memory(1, (double)s->count * (double)frames, 0, error);
+    if (status)
+        return status;
+    to->taps = gc_alloc(s->count * frames, sizeof *to->taps);
+    bool ok = to->taps && make_workspace(&w, frames);
+    for (int64_t i = 0; i < s->count && ok; i++) {
+        load(s, i, first, &w);
+        ok = invert(&w);
+        for (int64_t n = 0; n < frames; n++)
+            to->taps[i * frames + (n + to->lead) % frames] = (float)w.re[n];
+    }
+    free(w.re);
+    if (ok)
+        return GPUCONV_OK;
+    free(to->taps);
+    to->taps = NULL;
+    return gc_cancelled() ? gc_fail_cancelled(error, path) : gc_fail_memory(error, path);
+}
+
+/* ---- The file ---------------------------------------------------------------------------------------------------- */
 
 enum {
     MAX_DELAY = 1 << 20, /* frames */
     MAX_MEASUREMENTS = 1 << 20
 };
-
-static const double pi = 3.14159265358979323846;
 
 /* A data set and its values; count 0: the file has none of this name. */
 typedef struct numbers {
@@ -204,34 +424,24 @@ static gpuconv_status read_responses(contents *c, const gc_hdf5_text *texts, boo
         c->path, name, conventions);
 }
 
-/* Units of a coordinate, and their value in degrees or metres. */
+/* Units of a coordinate, and their value in degrees or metres. Those of more than four letters have a plural. */
 static const struct unit {
     const char *name;
     bool is_angle;
     double value;
-} units[] = {
-    {"degree", true, 1},
-    {"degrees", true, 1},
-    {"deg", true, 1},
-    {"radian", true, 57.29577951308232},
-    {"radians", true, 57.29577951308232},
-    {"rad", true, 57.29577951308232},
-    {"metre", false, 1},
-    {"metres", false, 1},
-    {"meter", false, 1},
-    {"meters", false, 1},
-    {"m", false, 1},
-    {"centimetre", false, 0.01},
-    {"centimetres", false, 0.01},
-    {"centimeter", false, 0.01},
-    {"centimeters", false, 0.01},
-    {"cm", false, 0.01},
-    {"millimetre", false, 0.001},
-    {"millimetres", false, 0.001},
-    {"millimeter", false, 0.001},
-    {"millimeters", false, 0.001},
-    {"mm", false, 0.001},
-};
+} units[] = {{"degree", true, 1},
+             {"deg", true, 1},
+             {"radian", true, 57.29577951308232},
+             {"rad", true, 57.29577951308232},
+             {"metre", false, 1},
+             {"meter", false, 1},
+             {"m", false, 1},
+             {"centimetre", false, 0.01},
+             {"centimeter", false, 0.01},
+             {"cm", false, 0.01},
+             {"millimetre", false, 0.001},
+             {"millimeter", false, 0.001},
+             {"mm", false, 0.001}};
 
 /* Finds the units of three coordinates in a text such as "degree, degree, metre", or "metre" for all of them. Returns
  * their number; 0 if one is not known, or there are neither 1 nor 3. */
@@ -239,11 +449,13 @@ static int find_units(const char *text, const struct unit *found[3]) {
     char word[32];
     int count = 0;
     for (const char *at = text; *(at += strspn(at, ", ;\t")); count++) {
-        const size_t length = strcspn(at, ", ;\t");
+        size_t length = strcspn(at, ", ;\t");
+        const char *next = at + length;
+        length -= length > 5 && (next[-1] == 's' || next[-1] == 'S');
         if (count == 3 || length >= sizeof word)
             return 0;
         (void)snprintf(word, sizeof word, "%.*s", (int)length, at);
-        at += length;
+        at = next;
         found[count] = NULL;
         for (size_t i = 0; i < sizeof units / sizeof *units; i++)
             if (gc_same_word(word, units[i].name))
@@ -415,7 +627,7 @@ static void fill(const contents *c, const gc_room *room, gpuconv_sofa *s) {
     s->speakers = c->measurements > 1 ? (int)c->emitters : 1;
     for (int64_t i = 0; i < s->measurements && (i % 1024 || !gc_cancelled()); i++) {
         const int64_t m = i / c->emitters, e = i % c->emitters;
-        gc_room_locate(room, m, e, true, s->position + 3 * i);
+        locate(room, m, e, true, s->position + 3 * i);
         for (int64_t r = 0; r < c->receivers; r++) {
             const double delay = delay_of(c, m, c->right_first ? 1 - r : r, e);
             s->delay[i * c->receivers + r] = delay;
@@ -430,7 +642,7 @@ static gpuconv_status make_shells(const contents *c, const gc_room *room, gpucon
     gpuconv_status status = gc_sofa_make_shells(s, c->error);
     for (int e = 0; e < s->speakers && s->speakers > 1 && !status; e++) {
         double at[3];
-        gc_room_locate(room, 0, e, false, at);
+        locate(room, 0, e, false, at);
         (void)gc_unit_vector(at, s->shell[e].speaker);
     }
     return status;

@@ -1,10 +1,10 @@
 /* The public functions of an open set. */
+#include "ambisonic.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
 #include "prepare.h"
 #include "sofa.h"
-#include "spherical.h"
 
 #include <math.h>
 #include <string.h>

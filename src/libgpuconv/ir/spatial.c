@@ -1,16 +1,118 @@
-/* A source in a direction is interpolated between measured responses (sofa_respond.c), or the nearest. Ambisonics are
- * decoded by a fit (ambisonic.c). */
+/* Responses of directions, loudspeaker layouts and ambisonics: a source in a direction is interpolated between measured
+ * responses (sofa.c), or the nearest; ambisonics are decoded by a fit (ambisonic.c). Layouts are known by name, or read
+ * from text files of directions. */
 #include "spatial.h"
 
 #include "ambisonic.h"
-#include "directions.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/table.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- Directions -------------------------------------------------------------------------------------------------- */
+
+enum { MAX_WORDS = GC_MAX_CHANNELS + 1 };
+
+static const gc_table_form words_form = {.kind = GC_TABLE_WORDS, .most = MAX_WORDS, .comments = true},
+                           direction_form = {.kind = GC_TABLE_WORDS, .most = 3};
+
+typedef struct named_layout {
+    const char *name, *directions;
+} named_layout;
+
+/* The low-frequency channel has no direction of its own and comes from the front. */
+static const named_layout layouts[] = {
+    {"mono", "0,0"},
+    {"stereo", "30,0 -30,0"},
+    {"5.1", "30,0 -30,0 0,0 0,0 110,0 -110,0"},
+    {"7.1", "30,0 -30,0 0,0 0,0 135,0 -135,0 90,0 -90,0"},
+    {"5.1.4", "30,0 -30,0 0,0 0,0 110,0 -110,0 45,30 -45,30 135,30 -135,30"},
+    {"7.1.4", "30,0 -30,0 0,0 0,0 135,0 -135,0 90,0 -90,0 45,30 -45,30 135,30 -135,30"},
+};
+
+bool gc_direction_parse(const char *text, double at[3]) {
+    const double pi = 3.14159265358979323846;
+    double value[3] = {0, 0, 1};
+    int count = 0;
+    char copy[96], *field[3];
+    const char *wrong;
+    const char separator = strchr(text, ';') ? ';' : ',';
+    gc_table one = {.separator = separator, .field = field};
+    if (strlen(text) >= sizeof copy)
+        return false;
+    (void)snprintf(copy, sizeof copy, "%s", text);
+    one.fields = gc_table_split(&direction_form, separator, copy, field, &wrong);
+    for (; count < one.fields; count++)
+        if (!gc_table_number(&one, count, &value[count]))
+            return false;
+    if (count < 2 || !(fabs(value[0]) <= 360 && fabs(value[1]) <= 90 && value[2] >= 0.01 && value[2] <= 1000))
+        return false;
+    const double azimuth = value[0] * pi / 180, elevation = value[1] * pi / 180;
+    at[0] = value[2] * cos(elevation) * cos(azimuth);
+    at[1] = value[2] * cos(elevation) * sin(azimuth);
+    at[2] = value[2] * sin(elevation);
+    return true;
+}
+
+/* Adds directions. Returns false at the first word that is none; *wrong gets it. */
+static bool take_words(char *const *word, int words, gc_directions *d, const char **wrong) {
+    for (int i = 0; i < words; i++, d->count++) {
+        *wrong = word[i];
+        if (d->count == GC_MAX_CHANNELS || !gc_direction_parse(word[i], d->at[d->count]))
+            return false;
+    }
+    return true;
+}
+
+/* Reads a text file. Returns ARGUMENT, FILE, FORMAT, MEMORY, CANCELLED. */
+static gpuconv_status read_file(const char *path, gc_directions *d, gpuconv_error *error) {
+    gc_lines lines;
+    gc_table table = {0};
+    const char *wrong = "";
+    gpuconv_status status = gc_lines_open_regular(&lines, path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
+    if (status && access(path, F_OK) != 0)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "'%s' is neither a layout nor a file; layouts are mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4 and "
+                         "ambisonic",
+                         path);
+    if (!status)
+        status = gc_table_open(&table, &words_form, &lines, error);
+    for (bool more = true; more && !status;) {
+        status = gc_table_next(&table, &more, error);
+        if (!status && more && !take_words(table.field, table.fields, d, &wrong))
+            status =
+                gc_table_fail(&table, error,
+                              "'%.32s' is not AZIMUTH,ELEVATION[,DISTANCE] in degrees and metres (with decimal commas "
+                              "30,5;15), or one of more than %d",
+                              wrong, GC_MAX_CHANNELS);
+    }
+    gc_table_close(&table);
+    gc_lines_close(&lines);
+    if (!status && d->count == 0)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no direction", path);
+    return status;
+}
+
+gpuconv_status gc_directions_of_layout(const char *name, gc_directions *d, gpuconv_error *error) {
+    d->count = 0;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (strcmp(name, layouts[i].name) == 0) {
+            char text[128], *word[MAX_WORDS];
+            const char *wrong;
+            (void)snprintf(text, sizeof text, "%s", layouts[i].directions);
+            (void)take_words(word, gc_table_split(&words_form, ' ', text, word, &wrong), d, &wrong);
+            return GPUCONV_OK;
+        }
+    return read_file(name, d, error);
+}
+
+/* ---- Responses --------------------------------------------------------------------------------------------------- */
 
 /* Makes a dense response from `inputs` channels to the receivers, with zeroed taps. Route and plane of input i and
  * receiver r have the number r x inputs + i. */
@@ -31,14 +133,14 @@ static float *taps_of(gpuconv_ir *ir, int input, int receiver) {
 }
 
 /* Finds the measurements of every channel, and the channel that is farthest from one. */
-static int find_blends(const gpuconv_sofa *s, const gc_directions *d, const gc_scene *scene, gpuconv_interpolate how,
-                       gc_blend *blend) {
-    const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
+static int find_blends(const gpuconv_sofa *s, const gc_directions *d, const gpuconv_preparation *p,
+                       gpuconv_interpolate how, gc_blend *blend) {
+    const gc_rotation head = gc_rotation_of(p->yaw, p->pitch, p->roll);
     int worst = 0;
     for (int i = 0; i < d->count; i++) {
         double at[3];
         gc_rotate_to_head(&head, d->at[i], at);
-        gc_sofa_blend(s, at, d->at[i], how, scene->by_distance, &blend[i]);
+        gc_sofa_blend(s, at, d->at[i], how, p->by_distance, &blend[i]);
         worst = blend[i].degrees > blend[worst].degrees ? i : worst;
     }
     return worst;
@@ -61,18 +163,18 @@ static gpuconv_status finish_directions(const gpuconv_sofa *s, gpuconv_ir *made,
 }
 
 /* Makes the responses of all directions. Returns UNSUPPORTED, MEMORY, CANCELLED. */
-static gpuconv_status make_directions(const gpuconv_sofa *s, const gc_directions *d, const gc_scene *scene,
-                                      gpuconv_ir **ir, gpuconv_error *error) {
-    gpuconv_interpolate how = scene->interpolate;
+static gpuconv_status make_directions(const gpuconv_sofa *s, const gc_directions *d, const gpuconv_preparation *p,
+                                      bool moves, gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_interpolate how = p->interpolate;
     gpuconv_status status = gc_sofa_choose(s, &how, error);
     if (status)
         return status;
     gc_blend *blend = gc_calloc(d->count, sizeof *blend);
     if (!blend)
         return gc_fail_memory(error, "the response");
-    const int worst = find_blends(s, d, scene, how, blend);
+    const int worst = find_blends(s, d, p, how, blend);
     const double degrees = blend[worst].degrees;
-    bool interpolated = scene->moves && how == GPUCONV_INTERPOLATE_TRIANGLE;
+    bool interpolated = moves && how == GPUCONV_INTERPOLATE_TRIANGLE;
     for (int i = 0; i < d->count; i++)
         interpolated = interpolated || blend[i].weight[0] < 1;
     const gc_sofa_form form = gc_sofa_form_of(s, interpolated);
@@ -91,9 +193,9 @@ static gpuconv_status make_directions(const gpuconv_sofa *s, const gc_directions
 }
 
 /* Decodes ambisonics. Returns ARGUMENT, TOPOLOGY, MEMORY, CANCELLED. */
-static gpuconv_status decode(const gpuconv_sofa *s, int inputs, const gc_scene *scene, gpuconv_ir **ir,
+static gpuconv_status decode(const gpuconv_sofa *s, int inputs, const gpuconv_preparation *p, gpuconv_ir **ir,
                              gpuconv_error *error) {
-    const gc_rotation head = gc_rotation_of(scene->head.yaw, scene->head.pitch, scene->head.roll);
+    const gc_rotation head = gc_rotation_of(p->yaw, p->pitch, p->roll);
     const int order = gc_ambisonic_order(inputs);
     gc_decoder *decoder;
     if (s->speakers > 1)
@@ -104,7 +206,7 @@ static gpuconv_status decode(const gpuconv_sofa *s, int inputs, const gc_scene *
     if (!order)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                        "ambisonics of order 1 to 7 have 4, 9, 16, 25, 36, 49 or 64 channels, not %d", inputs);
-    gpuconv_status status = gc_decoder_new(s, order, scene->decode, scene->diffuse_eq, &decoder, error);
+    gpuconv_status status = gc_decoder_new(s, order, p->decode, p->diffuse_eq, &decoder, error);
     if (!status)
         status = gc_decoder_turn(decoder, &head, ir, error);
     gc_decoder_free(decoder);
@@ -112,19 +214,19 @@ static gpuconv_status decode(const gpuconv_sofa *s, int inputs, const gc_scene *
 }
 
 /* Finds the directions of the channels: the one given, those of a layout, or the front if there is only one. */
-static gpuconv_status find_directions(const gpuconv_sofa *s, const gc_scene *scene, int inputs, gc_directions *d,
+static gpuconv_status find_directions(const gpuconv_sofa *s, const gpuconv_preparation *p, int inputs, gc_directions *d,
                                       gpuconv_error *error) {
     d->count = 1;
-    if (scene->direction && !gc_direction_parse(scene->direction, d->at[0]))
+    if (p->direction && !gc_direction_parse(p->direction, d->at[0]))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "'%.40s' is not a direction AZIMUTH,ELEVATION[,DISTANCE] in degrees and metres, such as 30,0",
-                       scene->direction);
-    if (scene->layout) {
-        gpuconv_status status = gc_directions_of_layout(scene->layout, d, error);
+                       p->direction);
+    if (p->speakers) {
+        gpuconv_status status = gc_directions_of_layout(p->speakers, d, error);
         if (status)
             return status;
     }
-    if (!scene->direction && !scene->layout) {
+    if (!p->direction && !p->speakers) {
         (void)gc_direction_parse("0,0", d->at[0]);
         if (s->measurements > 1)
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
@@ -139,21 +241,21 @@ static gpuconv_status find_directions(const gpuconv_sofa *s, const gc_scene *sce
     return GPUCONV_OK;
 }
 
-bool gc_spatial_is_ambisonic(const gc_scene *scene) {
-    return scene->layout && strcmp(scene->layout, "ambisonic") == 0;
+bool gc_spatial_is_ambisonic(const char *layout) {
+    return layout && strcmp(layout, "ambisonic") == 0;
 }
 
-gpuconv_status gc_spatial_make(const gpuconv_sofa *s, const gc_scene *scene, int inputs, gpuconv_ir **ir,
-                               gpuconv_error *error) {
+gpuconv_status gc_spatial_make(const gpuconv_sofa *s, const gpuconv_preparation *p, bool moves, int inputs,
+                               gpuconv_ir **ir, gpuconv_error *error) {
     *ir = NULL;
-    if (scene->direction && scene->layout)
+    if (p->direction && p->speakers)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a direction and a layout exclude each other");
-    if (gc_spatial_is_ambisonic(scene))
-        return decode(s, inputs, scene, ir, error);
+    if (gc_spatial_is_ambisonic(p->speakers))
+        return decode(s, inputs, p, ir, error);
     gc_directions *d = gc_calloc(1, sizeof *d);
-    gpuconv_status status = d ? find_directions(s, scene, inputs, d, error) : gc_fail_memory(error, "the response");
+    gpuconv_status status = d ? find_directions(s, p, inputs, d, error) : gc_fail_memory(error, "the response");
     if (!status)
-        status = make_directions(s, d, scene, ir, error);
+        status = make_directions(s, d, p, moves, ir, error);
     free(d);
     return status;
 }

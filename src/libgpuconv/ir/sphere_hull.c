@@ -2,7 +2,7 @@
  * hulls, ACM TOMS 22 (1996), 469). */
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "sphere_mesh.h"
+#include "sphere.h"
 
 #include <libqhull_r/libqhull_r.h>
 #include <stdio.h>

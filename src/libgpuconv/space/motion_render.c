@@ -14,7 +14,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/motion_kernels.h"
-#include "libgpuconv/ir/spherical.h"
+#include "libgpuconv/ir/ambisonic.h"
 #include "motion.h"
 #include "path.h"
 

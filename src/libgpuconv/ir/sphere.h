@@ -1,10 +1,22 @@
-/* Triangles over the sphere of measured directions: the Delaunay triangulation, which is the convex hull of their unit
- * vectors. */
-#ifndef GC_IR_SPHERE_MESH_H
-#define GC_IR_SPHERE_MESH_H
+/* Directions on the sphere: the search for the nearest of many in logarithmic time, and triangles between them: the
+ * Delaunay triangulation, which is the convex hull of their unit vectors. */
+#ifndef GC_IR_SPHERE_H
+#define GC_IR_SPHERE_H
 
-#include "direction_tree.h"
 #include "gpuconv.h"
+
+typedef struct gc_direction_tree gc_direction_tree;
+
+/* Writes the unit vector of a position; of one without length that to the front. Returns the length. */
+double gc_unit_vector(const double position[3], double unit[3]);
+
+/* Makes the tree of positions[3 * index[i]] (x, y, z), i < count, count >= 1. Returns NULL without memory. */
+gc_direction_tree *gc_direction_tree_new(const double *positions, const int *index, int count);
+void gc_direction_tree_free(gc_direction_tree *tree);
+
+/* Returns the index of the position whose direction is nearest to that of `at`; among those of the same direction, the
+ * one nearest in distance, then the lowest index. *angle gets the angle in radians. */
+int gc_direction_tree_nearest(const gc_direction_tree *tree, const double at[3], double *angle);
 
 typedef struct gc_sphere_mesh gc_sphere_mesh;
 
