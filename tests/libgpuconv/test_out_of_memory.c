@@ -316,7 +316,7 @@ static gpuconv_status write_report(void *context) {
     gc_report_text(report, "section", "not UTF-8", "\377");
     gc_report_count(report, "section", "count", 3);
     gc_report_measure(report, "other", "measure", 1.5, "s", 1, 0);
-    gc_report_row(report, "rows", 2, names, values);
+    gc_report_named_row(report, "rows", NULL, 2, names, values);
     gc_report_named_row(report, "named", "first", 2, names, values);
     gc_report_named_row(report, "named", "second", 2, names, values);
     counting = false;

@@ -1,7 +1,7 @@
 /* Tests of the header that libsndfile is given for a WAV: valid metadata from in front of and behind the samples, true
  * sizes, and nothing of damaged chunks. */
 #include "check.h"
-#include "libgpuconv/audio/riff.h"
+#include "libgpuconv/audio/extent.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,6 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/file/job.h"
-#include "libgpuconv/file/move_file.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/space/head.h"

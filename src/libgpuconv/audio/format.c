@@ -1,58 +1,132 @@
-/* Tables of libsndfile's formats: extensions and names to containers, encodings to sample types. */
+/*
+ * Properties of libsndfile's formats, a test of which it can really write, and the lock for its one variable of errors.
+ *
+ * sf_format_check() accepts some formats that cannot be opened (MP3 in WAV) or that produce an unreadable file.
+ * gc_format_works therefore writes a short file in memory and reads it back. The results are cached, because setting up
+ * an encoder may take milliseconds.
+ *
+ * sf_open_virtual() sets the process-wide variable that sf_strerror(NULL) reads, on failure and on success. Threads
+ * open files concurrently under the read lock; a thread that needs the reason takes the write lock.
+ */
 #include "format.h"
-#include "names.h"
 
 #include "file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
+#include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "names.h"
 
+#include <math.h>
+#include <pthread.h>
 #include <sndfile.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- Opening ----------------------------------------------------------------------------------------------------- */
+
+/* A thread that waits for the write lock holds `gate`, which every thread passes before it reads: in a batch, files may
+ * be opened without a pause, which would starve that thread. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t open_lock = PTHREAD_RWLOCK_INITIALIZER;
+
+SNDFILE *gc_sndfile_open(SF_VIRTUAL_IO *io, int mode, SF_INFO *info, void *context) {
+    pthread_mutex_lock(&gate);
+    pthread_rwlock_rdlock(&open_lock);
+    pthread_mutex_unlock(&gate);
+    SNDFILE *file = sf_open_virtual(io, mode, info, context);
+    pthread_rwlock_unlock(&open_lock);
+    return file;
+}
+
+SNDFILE *gc_sndfile_open_for_reason(SF_VIRTUAL_IO *io, int mode, SF_INFO *info, void *context, char *why, size_t room) {
+    pthread_mutex_lock(&gate);
+    pthread_rwlock_wrlock(&open_lock);
+    pthread_mutex_unlock(&gate);
+    SNDFILE *file = sf_open_virtual(io, mode, info, context);
+    if (!file)
+        (void)snprintf(why, room, "%s", sf_strerror(NULL));
+    pthread_rwlock_unlock(&open_lock);
+    return file;
+}
+
+/* ---- Encodings and containers ------------------------------------------------------------------------------------ */
+
+/* A container. Several names may stand for one. */
+typedef struct named_container {
+    const char *name;
+    int code;     /* libsndfile's */
+    bool streams; /* it states no lengths, may leave them out, or the sink of a pipe completes them */
+} named_container;
+
+static const named_container containers[] = {
+    {"wav", SF_FORMAT_WAV, true},    {"wave", SF_FORMAT_WAV, true},    {"wavex", SF_FORMAT_WAVEX, true},
+    {"w64", SF_FORMAT_W64, false},   {"rf64", SF_FORMAT_RF64, true},   {"flac", SF_FORMAT_FLAC, true},
+    {"aif", SF_FORMAT_AIFF, false},  {"aiff", SF_FORMAT_AIFF, false},  {"aifc", SF_FORMAT_AIFF, false},
+    {"ogg", SF_FORMAT_OGG, true},    {"oga", SF_FORMAT_OGG, true},     {"opus", SF_FORMAT_OGG | SF_FORMAT_OPUS, true},
+    {"caf", SF_FORMAT_CAF, false},   {"au", SF_FORMAT_AU, true},       {"snd", SF_FORMAT_AU, true},
+    {"mp3", SF_FORMAT_MPEG, true},   {"raw", SF_FORMAT_RAW, true},     {"pcm", SF_FORMAT_RAW, true},
+    {"voc", SF_FORMAT_VOC, false},   {"ircam", SF_FORMAT_IRCAM, true}, {"sf", SF_FORMAT_IRCAM, true},
+    {"nist", SF_FORMAT_NIST, false}, {"sph", SF_FORMAT_NIST, false},   {"paf", SF_FORMAT_PAF, true},
+    {"svx", SF_FORMAT_SVX, false},   {"iff", SF_FORMAT_SVX, false},    {"8svx", SF_FORMAT_SVX, false},
+    {"mat4", SF_FORMAT_MAT4, false}, {"mat5", SF_FORMAT_MAT5, false},  {"mat", SF_FORMAT_MAT5, false},
+    {"pvf", SF_FORMAT_PVF, true},    {"htk", SF_FORMAT_HTK, false},    {"sds", SF_FORMAT_SDS, false},
+    {"avr", SF_FORMAT_AVR, false},   {"xi", SF_FORMAT_XI, false},      {"wve", SF_FORMAT_WVE, false},
+    {"mpc", SF_FORMAT_MPC2K, false}, {"mpc2k", SF_FORMAT_MPC2K, false}};
+
+/* What an encoding keeps. In BLOCKS every sample, or block of samples, is decoded by itself. */
+typedef enum loss { LOSSY, BLOCKS, LOSSLESS } loss;
+
+/* An encoding. Several names may stand for one; those that are not listed are lossy, and are read as floats. */
+typedef struct named_encoding {
+    const char *name;
+    int code; /* libsndfile's */
+    int bits; /* of the integers in which it is read; 0: floats */
+    loss loss;
+    double bytes; /* of a sample in a file, where the type of the samples does not tell; 0: not known */
+} named_encoding;
+
+static const named_encoding encodings[] = {
+    {"s8", SF_FORMAT_PCM_S8, 8, LOSSLESS, 1},          {"u8", SF_FORMAT_PCM_U8, 8, LOSSLESS, 1},
+    {"s16", SF_FORMAT_PCM_16, 16, LOSSLESS, 0},        {"s24", SF_FORMAT_PCM_24, 24, LOSSLESS, 0},
+    {"s32", SF_FORMAT_PCM_32, 32, LOSSLESS, 0},        {"float", SF_FORMAT_FLOAT, 0, LOSSLESS, 0},
+    {"f32", SF_FORMAT_FLOAT, 0, LOSSLESS, 0},          {"double", SF_FORMAT_DOUBLE, 0, LOSSLESS, 8},
+    {"f64", SF_FORMAT_DOUBLE, 0, LOSSLESS, 8},         {"ulaw", SF_FORMAT_ULAW, 16, BLOCKS, 1},
+    {"alaw", SF_FORMAT_ALAW, 16, BLOCKS, 1},           {"ima-adpcm", SF_FORMAT_IMA_ADPCM, 16, BLOCKS, 0.5},
+    {"ms-adpcm", SF_FORMAT_MS_ADPCM, 16, BLOCKS, 0.5}, {"gsm610", SF_FORMAT_GSM610, 16, LOSSY, 65.0 / 320},
+    {"vox", SF_FORMAT_VOX_ADPCM, 16, LOSSY, 0},        {"g721-32", SF_FORMAT_G721_32, 16, LOSSY, 0.5},
+    {"g723-24", SF_FORMAT_G723_24, 16, LOSSY, 0},      {"g723-40", SF_FORMAT_G723_40, 16, LOSSY, 0},
+    {"nms16", SF_FORMAT_NMS_ADPCM_16, 16, LOSSY, 0},   {"nms24", SF_FORMAT_NMS_ADPCM_24, 16, LOSSY, 0},
+    {"nms32", SF_FORMAT_NMS_ADPCM_32, 16, LOSSY, 0},   {"dwvw12", SF_FORMAT_DWVW_12, 16, LOSSY, 0},
+    {"dwvw16", SF_FORMAT_DWVW_16, 16, LOSSY, 0},       {"dwvw24", SF_FORMAT_DWVW_24, 24, LOSSY, 0},
+    {"dpcm8", SF_FORMAT_DPCM_8, 16, LOSSY, 0},         {"dpcm16", SF_FORMAT_DPCM_16, 16, LOSSY, 0},
+    {"vorbis", SF_FORMAT_VORBIS, 0, LOSSY, 0},         {"opus", SF_FORMAT_OPUS, 0, LOSSY, 0},
+    {"alac16", SF_FORMAT_ALAC_16, 16, LOSSLESS, 0},    {"alac20", SF_FORMAT_ALAC_20, 20, LOSSLESS, 0},
+    {"alac24", SF_FORMAT_ALAC_24, 24, LOSSLESS, 0},    {"alac32", SF_FORMAT_ALAC_32, 32, LOSSLESS, 0},
+    {"mp3", SF_FORMAT_MPEG_LAYER_III, 0, LOSSY, 0}};
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static named_encoding encoding_of(int format) {
+    for (size_t i = 0; i < COUNT(encodings); i++)
+        if (encodings[i].code == (format & SF_FORMAT_SUBMASK))
+            return encodings[i];
+    return (named_encoding){.name = "another encoding"};
+}
+
 gc_pcm gc_format_pcm(int format) {
-    int container = format & SF_FORMAT_TYPEMASK;
-    int little =
+    const int bits = encoding_of(format).bits, container = format & SF_FORMAT_TYPEMASK;
+    const bool little =
         (format & SF_FORMAT_ENDMASK) != SF_ENDIAN_BIG && (container == SF_FORMAT_WAV || container == SF_FORMAT_WAVEX ||
                                                           container == SF_FORMAT_W64 || container == SF_FORMAT_RF64);
-    switch (format & SF_FORMAT_SUBMASK) {
-    case SF_FORMAT_PCM_S8:
-    case SF_FORMAT_PCM_U8:
-        return (gc_pcm){GC_S16, 8};
-    case SF_FORMAT_PCM_16:
-    case SF_FORMAT_ALAC_16:
-    case SF_FORMAT_ULAW:
-    case SF_FORMAT_ALAW:
-    case SF_FORMAT_IMA_ADPCM:
-    case SF_FORMAT_MS_ADPCM:
-    case SF_FORMAT_GSM610:
-    case SF_FORMAT_VOX_ADPCM:
-    case SF_FORMAT_G721_32:
-    case SF_FORMAT_G723_24:
-    case SF_FORMAT_G723_40:
-    case SF_FORMAT_NMS_ADPCM_16:
-    case SF_FORMAT_NMS_ADPCM_24:
-    case SF_FORMAT_NMS_ADPCM_32:
-    case SF_FORMAT_DPCM_8:
-    case SF_FORMAT_DPCM_16:
-    case SF_FORMAT_DWVW_12:
-    case SF_FORMAT_DWVW_16:
-        return (gc_pcm){GC_S16, 16};
-    case SF_FORMAT_PCM_24:
-        return little ? (gc_pcm){GC_S24, 24} : (gc_pcm){GC_S32, 24};
-    case SF_FORMAT_ALAC_20:
-        return (gc_pcm){GC_S32, 20};
-    case SF_FORMAT_ALAC_24:
-    case SF_FORMAT_DWVW_24:
-        return (gc_pcm){GC_S32, 24};
-    case SF_FORMAT_PCM_32:
-    case SF_FORMAT_ALAC_32:
-        return (gc_pcm){GC_S32, 32};
-    default:
+    if (bits == 0)
         return (gc_pcm){GC_F32, 32};
-    }
+    return (gc_pcm){bits <= 16                                                   ? GC_S16
+                    : little && (format & SF_FORMAT_SUBMASK) == SF_FORMAT_PCM_24 ? GC_S24
+                                                                                 : GC_S32,
+                    bits};
 }
 
 bool gc_format_is_plain(int format) {
@@ -63,80 +137,28 @@ bool gc_format_is_plain(int format) {
 }
 
 bool gc_format_streams(int format) {
-    switch (format & SF_FORMAT_TYPEMASK) {
-    case SF_FORMAT_WAV: /* the sink completes the lengths of these */
-    case SF_FORMAT_WAVEX:
-    case SF_FORMAT_RF64:
-    case SF_FORMAT_AU:
-    case SF_FORMAT_RAW: /* these state none, or may leave it out */
-    case SF_FORMAT_FLAC:
-    case SF_FORMAT_OGG:
-    case SF_FORMAT_MPEG:
-    case SF_FORMAT_IRCAM:
-    case SF_FORMAT_PAF:
-    case SF_FORMAT_PVF:
-        return true;
-    default:
-        return false;
-    }
-}
-
-typedef struct name_code {
-    const char *name;
-    int code; /* libsndfile's */
-} name_code;
-
-static const name_code containers[] = {
-    {"wav", SF_FORMAT_WAV},   {"wave", SF_FORMAT_WAV},    {"wavex", SF_FORMAT_WAVEX},
-    {"w64", SF_FORMAT_W64},   {"rf64", SF_FORMAT_RF64},   {"flac", SF_FORMAT_FLAC},
-    {"aif", SF_FORMAT_AIFF},  {"aiff", SF_FORMAT_AIFF},   {"aifc", SF_FORMAT_AIFF},
-    {"ogg", SF_FORMAT_OGG},   {"oga", SF_FORMAT_OGG},     {"opus", SF_FORMAT_OGG | SF_FORMAT_OPUS},
-    {"caf", SF_FORMAT_CAF},   {"au", SF_FORMAT_AU},       {"snd", SF_FORMAT_AU},
-    {"mp3", SF_FORMAT_MPEG},  {"raw", SF_FORMAT_RAW},     {"pcm", SF_FORMAT_RAW},
-    {"voc", SF_FORMAT_VOC},   {"ircam", SF_FORMAT_IRCAM}, {"sf", SF_FORMAT_IRCAM},
-    {"nist", SF_FORMAT_NIST}, {"sph", SF_FORMAT_NIST},    {"paf", SF_FORMAT_PAF},
-    {"svx", SF_FORMAT_SVX},   {"iff", SF_FORMAT_SVX},     {"8svx", SF_FORMAT_SVX},
-    {"mat4", SF_FORMAT_MAT4}, {"mat5", SF_FORMAT_MAT5},   {"mat", SF_FORMAT_MAT5},
-    {"pvf", SF_FORMAT_PVF},   {"htk", SF_FORMAT_HTK},     {"sds", SF_FORMAT_SDS},
-    {"avr", SF_FORMAT_AVR},   {"xi", SF_FORMAT_XI},       {"wve", SF_FORMAT_WVE},
-    {"mpc", SF_FORMAT_MPC2K}, {"mpc2k", SF_FORMAT_MPC2K},
-};
-
-static const name_code encodings[] = {
-    {"s8", SF_FORMAT_PCM_S8},          {"u8", SF_FORMAT_PCM_U8},          {"s16", SF_FORMAT_PCM_16},
-    {"s24", SF_FORMAT_PCM_24},         {"s32", SF_FORMAT_PCM_32},         {"float", SF_FORMAT_FLOAT},
-    {"f32", SF_FORMAT_FLOAT},          {"double", SF_FORMAT_DOUBLE},      {"f64", SF_FORMAT_DOUBLE},
-    {"ulaw", SF_FORMAT_ULAW},          {"alaw", SF_FORMAT_ALAW},          {"ima-adpcm", SF_FORMAT_IMA_ADPCM},
-    {"ms-adpcm", SF_FORMAT_MS_ADPCM},  {"gsm610", SF_FORMAT_GSM610},      {"vox", SF_FORMAT_VOX_ADPCM},
-    {"g721-32", SF_FORMAT_G721_32},    {"g723-24", SF_FORMAT_G723_24},    {"g723-40", SF_FORMAT_G723_40},
-    {"nms16", SF_FORMAT_NMS_ADPCM_16}, {"nms24", SF_FORMAT_NMS_ADPCM_24}, {"nms32", SF_FORMAT_NMS_ADPCM_32},
-    {"dwvw12", SF_FORMAT_DWVW_12},     {"dwvw16", SF_FORMAT_DWVW_16},     {"dwvw24", SF_FORMAT_DWVW_24},
-    {"dpcm8", SF_FORMAT_DPCM_8},       {"dpcm16", SF_FORMAT_DPCM_16},     {"vorbis", SF_FORMAT_VORBIS},
-    {"opus", SF_FORMAT_OPUS},          {"alac16", SF_FORMAT_ALAC_16},     {"alac20", SF_FORMAT_ALAC_20},
-    {"alac24", SF_FORMAT_ALAC_24},     {"alac32", SF_FORMAT_ALAC_32},     {"mp3", SF_FORMAT_MPEG_LAYER_III},
-};
-
-/* Returns the code of `name`, compared without regard to case, or 0. */
-static int find_code(const name_code *list, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++)
-        if (gc_same_word(name, list[i].name))
-            return list[i].code;
-    return 0;
+    for (size_t i = 0; i < COUNT(containers); i++)
+        if ((containers[i].code & SF_FORMAT_TYPEMASK) == (format & SF_FORMAT_TYPEMASK))
+            return containers[i].streams;
+    return false;
 }
 
 int gc_container_from_name(const char *name) {
-    return find_code(containers, sizeof containers / sizeof *containers, name);
+    for (size_t i = 0; i < COUNT(containers); i++)
+        if (gc_same_word(name, containers[i].name))
+            return containers[i].code;
+    return 0;
 }
 
 int gc_encoding_from_name(const char *name) {
-    return find_code(encodings, sizeof encodings / sizeof *encodings, name);
+    for (size_t i = 0; i < COUNT(encodings); i++)
+        if (gc_same_word(name, encodings[i].name))
+            return encodings[i].code;
+    return 0;
 }
 
-const char *gc_encoding_name_of(int encoding) {
-    for (size_t i = 0; i < sizeof encodings / sizeof *encodings; i++)
-        if (encodings[i].code == encoding)
-            return encodings[i].name;
-    return "another encoding";
+const char *gc_encoding_name_of(int code) {
+    return encoding_of(code).name;
 }
 
 int gc_container_of_path(const char *path) {
@@ -209,34 +231,15 @@ int gc_format_nearest(int container, int like, int channels, int rate) {
 }
 
 bool gc_format_is_compressed(int format) {
-    switch (format & SF_FORMAT_SUBMASK) {
-    case SF_FORMAT_PCM_S8:
-    case SF_FORMAT_PCM_U8:
-    case SF_FORMAT_PCM_16:
-    case SF_FORMAT_PCM_24:
-    case SF_FORMAT_PCM_32:
-    case SF_FORMAT_FLOAT:
-    case SF_FORMAT_DOUBLE:
-    case SF_FORMAT_ALAC_16: /* lossless */
-    case SF_FORMAT_ALAC_20:
-    case SF_FORMAT_ALAC_24:
-    case SF_FORMAT_ALAC_32:
-        return false;
-    default:
-        return true;
-    }
+    return encoding_of(format).loss != LOSSLESS;
 }
 
 bool gc_format_seeks(int format) {
-    const int sample = format & SF_FORMAT_SUBMASK;
-    return !gc_format_is_compressed(format) || (format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC ||
-           sample == SF_FORMAT_ULAW || sample == SF_FORMAT_ALAW || sample == SF_FORMAT_IMA_ADPCM ||
-           sample == SF_FORMAT_MS_ADPCM;
+    return encoding_of(format).loss != LOSSY;
 }
 
 bool gc_format_exceeds_float(int format) {
-    const int sample = format & SF_FORMAT_SUBMASK;
-    return sample == SF_FORMAT_PCM_32 || sample == SF_FORMAT_ALAC_32 || sample == SF_FORMAT_DOUBLE;
+    return encoding_of(format).bits == 32 || (format & SF_FORMAT_SUBMASK) == SF_FORMAT_DOUBLE;
 }
 
 bool gc_format_has_mask(int format) {
@@ -284,23 +287,8 @@ bool gc_format_read_speakers(SNDFILE *file, int channels, int *map, uint32_t *ma
 }
 
 double gc_format_frame_bytes(int format, int channels) {
-    switch (format & SF_FORMAT_SUBMASK) {
-    case SF_FORMAT_PCM_S8:
-    case SF_FORMAT_PCM_U8:
-    case SF_FORMAT_ULAW:
-    case SF_FORMAT_ALAW:
-        return channels;
-    case SF_FORMAT_DOUBLE:
-        return 8.0 * channels;
-    case SF_FORMAT_GSM610:
-        return 65.0 / 320 * channels;
-    case SF_FORMAT_IMA_ADPCM:
-    case SF_FORMAT_MS_ADPCM:
-    case SF_FORMAT_G721_32:
-        return 0.5 * channels;
-    default:
-        return gc_format_is_plain(format) ? (double)gc_pcm_bytes(gc_format_pcm(format)) * channels : 0;
-    }
+    const double bytes = encoding_of(format).bytes;
+    return channels * (bytes == 0 && gc_format_is_plain(format) ? (double)gc_pcm_bytes(gc_format_pcm(format)) : bytes);
 }
 
 int64_t gc_format_max_bytes(int format) {
@@ -349,4 +337,164 @@ gpuconv_status gc_format_fail(gpuconv_error *error, gpuconv_status status, const
     if (n > 0 && text[n - 1] == '.')
         text[n - 1] = '\0';
     return gc_fail(error, status, "%s: %s%s", path, what, text);
+}
+
+/* ---- The test ---------------------------------------------------------------------------------------------------- */
+
+enum {
+    FRAMES = 256,         /* frames that are written */
+    MAX_SAMPLES = 16384,  /* limit of frames x channels */
+    FILE_BYTES = 1 << 20, /* room for the file in memory */
+    CACHE_SIZE = 128      /* results that are cached */
+};
+
+/* ---- A file in memory -------------------------------------------------------------------------------------------- */
+
+typedef struct memory {
+    int64_t at, size;
+    unsigned char bytes[FILE_BYTES];
+} memory;
+
+static sf_count_t memory_length(void *file) {
+    return ((memory *)file)->size;
+}
+
+static sf_count_t memory_tell(void *file) {
+    return ((memory *)file)->at;
+}
+
+static sf_count_t memory_seek(sf_count_t offset, int whence, void *file) {
+    memory *m = file;
+    int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? m->at : m->size, to;
+    if (__builtin_add_overflow(from, offset, &to) || to < 0)
+        return -1;
+    return m->at = to;
+}
+
+static sf_count_t memory_read(void *bytes, sf_count_t count, void *file) {
+    memory *m = file;
+    const int64_t got = gc_max(0, gc_min(count, m->size - m->at));
+    if (got > 0)
+        memcpy(bytes, m->bytes + m->at, (size_t)got);
+    m->at += got;
+    return got;
+}
+
+static sf_count_t memory_write(const void *bytes, sf_count_t count, void *file) {
+    memory *m = file;
+    int64_t end;
+    if (count <= 0 || __builtin_add_overflow(m->at, count, &end) || end > FILE_BYTES)
+        return 0;
+    if (m->at > m->size) /* the gap after a seek past the end reads as zeros */
+        memset(m->bytes + m->size, 0, (size_t)(m->at - m->size));
+    memcpy(m->bytes + m->at, bytes, (size_t)count);
+    m->at = end;
+    m->size = gc_max(m->size, end);
+    return count;
+}
+
+static SF_VIRTUAL_IO memory_io = {memory_length, memory_seek, memory_read, memory_write, memory_tell};
+
+/* ---- The test ---------------------------------------------------------------------------------------------------- */
+
+/* What a caller of gc_format_try does with the file. */
+typedef struct visitor {
+    void (*fill)(void *context, SNDFILE *file), (*look)(void *context, SNDFILE *file);
+    void *context;
+} visitor;
+
+/* Writes silence into the file in memory. Returns false if the format cannot be written. */
+static bool write_test_file(memory *m, SF_INFO info, const visitor *v) {
+    const int64_t frames = gc_min(FRAMES, gc_max(16, MAX_SAMPLES / info.channels));
+    static const float silence[MAX_SAMPLES];
+    SNDFILE *file = frames * info.channels <= MAX_SAMPLES ? gc_sndfile_open(&memory_io, SFM_WRITE, &info, m) : NULL;
+    if (file && v)
+        v->fill(v->context, file);
+    bool ok = file && sf_writef_float(file, silence, frames) == frames && !sf_error(file);
+    if (file && sf_close(file) != 0)
+        ok = false;
+    return ok;
+}
+
+/* Reads the file in memory. Returns true if its header states the expected format and one frame can be read. */
+static bool read_test_file(memory *m, const SF_INFO *expected, const visitor *v) {
+    const bool raw = (expected->format & SF_FORMAT_TYPEMASK) == SF_FORMAT_RAW;
+    SF_INFO info = raw ? *expected : (SF_INFO){0};
+    m->at = 0;
+    SNDFILE *file = gc_sndfile_open(&memory_io, SFM_READ, &info, m);
+    if (!file)
+        return false;
+    float frame[GC_MAX_CHANNELS];
+    const int same = SF_FORMAT_TYPEMASK | SF_FORMAT_SUBMASK;
+    bool ok = info.channels <= GC_MAX_CHANNELS && (info.format & same) == (expected->format & same) &&
+              info.channels == expected->channels && fabs((double)info.samplerate / expected->samplerate - 1) < 0.01 &&
+              sf_readf_float(file, frame, 1) == 1;
+    if (ok && v)
+        v->look(v->context, file);
+    sf_close(file);
+    return ok;
+}
+
+/* ---- The cache --------------------------------------------------------------------------------------------------- */
+
+/* Static memory, so that the test cannot fail for lack of memory. The lock also serialises the tests. */
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        int format, channels, rate;
+        bool works;
+    } result[CACHE_SIZE];
+    int count, next;
+    memory file;
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Finds a cached result. */
+static bool look_up(const SF_INFO *info, bool *works) {
+    for (int i = 0; i < cache.count; i++)
+        if (cache.result[i].format == info->format && cache.result[i].channels == info->channels &&
+            cache.result[i].rate == info->samplerate) {
+            *works = cache.result[i].works;
+            return true;
+        }
+    return false;
+}
+
+static bool try_format(const SF_INFO *info, const visitor *v) {
+    cache.file.at = cache.file.size = 0;
+    return write_test_file(&cache.file, *info, v) && read_test_file(&cache.file, info, v);
+}
+
+bool gc_format_try(const SF_INFO *format, void (*fill)(void *context, SNDFILE *file),
+                   void (*look)(void *context, SNDFILE *file), void *context) {
+    const visitor v = {fill, look, context};
+    const SF_INFO info = {.format = format->format, .channels = format->channels, .samplerate = format->samplerate};
+    pthread_mutex_lock(&cache.lock);
+    const bool works = try_format(&info, &v);
+    pthread_mutex_unlock(&cache.lock);
+    return works;
+}
+
+/* Tests a format and caches the result. */
+static bool test_format(const SF_INFO *info) {
+    const bool works = try_format(info, NULL);
+    const int i = cache.next;
+    cache.result[i].format = info->format;
+    cache.result[i].channels = info->channels;
+    cache.result[i].rate = info->samplerate;
+    cache.result[i].works = works;
+    cache.next = (i + 1) % CACHE_SIZE;
+    cache.count = (int)gc_max(cache.count, i + 1);
+    return works;
+}
+
+bool gc_format_works(int format, int channels, int rate) {
+    const SF_INFO info = {.format = format, .channels = channels, .samplerate = rate};
+    bool works = false;
+    if (channels > GC_MAX_CHANNELS || !sf_format_check(&info)) /* a negative answer is reliable */
+        return false;
+    pthread_mutex_lock(&cache.lock);
+    if (!look_up(&info, &works))
+        works = test_format(&info);
+    pthread_mutex_unlock(&cache.lock);
+    return works;
 }

@@ -9,6 +9,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Calls sf_open_virtual; thread-safe. Every file must be opened by this function or the next one. */
+SNDFILE *gc_sndfile_open(SF_VIRTUAL_IO *io, int mode, SF_INFO *info, void *context);
+
+/* Repeats a failed gc_sndfile_open while no other thread opens a file, to get the reason of the failure. `info` and
+ * `context` must be in the state that they had for the first call. @return NULL: `why` (`room` bytes) has the reason;
+ * not NULL: the file was opened this time */
+SNDFILE *gc_sndfile_open_for_reason(SF_VIRTUAL_IO *io, int mode, SF_INFO *info, void *context, char *why, size_t room);
+
 /* Returns the sample type in which files of this format are read and written: lossless for all encodings of at most 32
  * bits. */
 gc_pcm gc_format_pcm(int format);
@@ -33,7 +41,7 @@ const char *gc_encoding_name_of(int encoding);
 /* Parses the description of little-endian raw samples such as "48000,2,s16". Returns false if it is invalid. */
 bool gc_format_parse_raw(const char *text, SF_INFO *info);
 
-/* Returns true if libsndfile can write and read files of this complete format, tested in memory (probe.c). */
+/* Returns true if libsndfile can write and read files of this complete format, tested in memory. */
 bool gc_format_works(int format, int channels, int rate);
 
 /* Writes a short file of a format in memory and reads it back. `fill` is called before its first sample is written,

@@ -19,10 +19,4 @@ typedef struct gc_media {
 #define GC_MEDIA_DECODE "gpuconv_media_decode"
 typedef bool gc_media_decode_function(int from, int64_t size, int to, const volatile int *cancel, gc_media *media);
 
-/* Decodes a file into an unnamed temporary file, which the caller closes. *fd -1: the module is not there, or the file
- * is none of its kinds; `hint` then gets a text for the message of the failure, which may be "". Fails with FORMAT,
- * FILE or CANCELLED. */
-gpuconv_status gc_media_spool(int from, int64_t size, const char *path, const volatile int *cancel, gc_media *media,
-                              int *fd, gpuconv_error *error);
-
 #endif

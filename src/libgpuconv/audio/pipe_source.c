@@ -4,11 +4,11 @@
  */
 #include "pipe_source.h"
 
+#include "extent.h"
 #include "libgpuconv/core/descriptor.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/os.h"
-#include "riff.h"
 
 #include <errno.h>
 #include <fcntl.h>

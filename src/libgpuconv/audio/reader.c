@@ -1,4 +1,4 @@
-/* Reading files and pipes through libsndfile. */
+/* Reading files and pipes through libsndfile, and loading the module that decodes what libsndfile does not read. */
 #include "file.h"
 
 #include "buffered_io.h"
@@ -9,21 +9,75 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/module.h"
+#include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/dsp/finite.h"
 #include "media.h"
 #include "pipe_source.h"
-#include "riff.h"
-#include "sndfile_open.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <sndfile.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- Files that libsndfile does not read ------------------------------------------------------------------------- */
+
+static gc_media_decode_function *module;
+
+static void load_module(void) {
+    char why[400];
+    *(void **)&module = gc_module_load("gpuconv-media", GC_MEDIA_DECODE, why, sizeof why);
+}
+
+/* Decides whether a file with this name is probably one that needs the module. */
+static bool is_likely(const char *path) {
+    static const char *const extensions[] = {"m4a", "m4b", "mp4", "aac", "wma", "webm",
+                                             "mka", "amr", "ac3", "ape", "mov"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof extensions / sizeof *extensions; i++)
+        if (gc_same_word(dot + 1, extensions[i]))
+            return true;
+    return false;
+}
+
+/* Decodes a file into an unnamed temporary file, which the caller closes. *fd -1: the module is not there, or the file
+ * is none of its kinds; `hint` then gets a text for the message of the failure, which may be "". Fails with FORMAT,
+ * FILE or CANCELLED. */
+static gpuconv_status spool_media(int from, int64_t size, const char *path, const volatile int *cancel, gc_media *media,
+                                  int *fd, gpuconv_error *error) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char folder[4096];
+    *fd = -1;
+    *media = (gc_media){.frames = 0};
+    pthread_once(&once, load_module);
+    if (!module && is_likely(path))
+        (void)snprintf(media->why, sizeof media->why, "%s",
+                       "; M4A, AAC, WMA and others need the module gpuconv-media, which is built with libavformat-dev");
+    if (!module)
+        return GPUCONV_OK;
+    int spool = gc_os_spool_file(folder, sizeof folder);
+    if (spool < 0)
+        return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot create a temporary file in %s: %s", path, folder,
+                       strerror(errno));
+    if (module(from, size, spool, cancel, media) && lseek(spool, 0, SEEK_SET) == 0) {
+        *fd = spool;
+        return GPUCONV_OK;
+    }
+    close(spool);
+    if (cancel && *cancel)
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", path);
+    if (media->recognised)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: not readable as audio: %s", path, media->why);
+    *media->why = '\0';
+    return GPUCONV_OK;
+}
 
 /* ---- Opening: files, named pipes and standard input -------------------------------------------------------------- */
 
@@ -229,7 +283,7 @@ static gpuconv_status open_media(gc_reader *r, int64_t size, SF_INFO *info, char
                                  gpuconv_error *error) {
     gc_media media;
     int fd;
-    gpuconv_status status = gc_media_spool(r->disk.fd, size, r->path, r->cancel, &media, &fd, error);
+    gpuconv_status status = spool_media(r->disk.fd, size, r->path, r->cancel, &media, &fd, error);
     if (!status && fd < 0) {
         const size_t length = strcspn(why, "\n"), end = length > 0 && why[length - 1] == '.' ? length - 1 : length;
         if (*media.why)

@@ -14,7 +14,6 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/dsp/finite.h"
-#include "sndfile_open.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,9 +12,9 @@
  *
  * Memory is bounded: the samples for computing are those of the first frames of the input that fit MEMORY.
  */
-#include "compare.h"
 
-#include "job_notes.h"
+#include "job.h"
+
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"

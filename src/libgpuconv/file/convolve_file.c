@@ -1,11 +1,9 @@
 /* gpuconv_convolve_file: checks the job, runs it, starts again on the CPU if the GPU fails, and compares and draws
  * afterwards. */
+
 #include "job.h"
 
-#include "compare.h"
-#include "file_task.h"
 #include "gpuconv.h"
-#include "job_notes.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/cancel.h"
@@ -15,7 +13,6 @@
 #include "libgpuconv/ir/prepare.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/plot.h"
-#include "move_file.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -92,7 +89,7 @@ static gpuconv_status compare_and_draw(const gc_file_task *t, const gpuconv_conf
     if (job->compare)
         status = gc_compare(t, config, report, error);
     if (!status && job->plot)
-        status = gc_draw_job(job, t->ir, error);
+        status = gc_draw_job(job, t->ir, NULL, error);
     if (status == GPUCONV_ERROR_CANCELLED)
         gc_fail(error, status, "%s: written whole; then interrupted while %s", job->output,
                 job->compare ? "comparing or drawing" : "drawing");

@@ -1,7 +1,6 @@
 /* Draws waveform, spectrogram and spectrum of the input and of the output, and the decay of the response. */
-#include "draw.h"
-
 #include "job.h"
+
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -232,7 +231,7 @@ static gc_panel image_panel(const char *title, const analysis *p, const scales *
 }
 
 /* Draws the panels of both files and of the response. Colours: before, after, the response's level and energy. */
-static gpuconv_status draw_panels(const gc_drawing *job, const gpuconv_ir *ir, const analysis *before,
+static gpuconv_status draw_panels(const gpuconv_job *job, const gpuconv_ir *ir, const analysis *before,
                                   const analysis *after, const decay *d, char **svg, gpuconv_error *error) {
     const scales common = shared_scales(before, after);
     const char *const dry = gc_channel_colour(0), *const wet = GC_COLOUR_MEAN;
@@ -268,7 +267,7 @@ static gpuconv_status draw_panels(const gc_drawing *job, const gpuconv_ir *ir, c
     return job->plot ? gc_plot_panels(panels, 6, 2, job->plot, error) : gc_plot_panels_svg(panels, 6, svg, error);
 }
 
-gpuconv_status gc_draw_files(const gc_drawing *job, const gpuconv_ir *ir, char **svg, gpuconv_error *error) {
+gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, char **svg, gpuconv_error *error) {
     analysis *before = gc_calloc(1, sizeof *before), *after = gc_calloc(1, sizeof *after);
     decay *d = gc_calloc(1, sizeof *d);
     gpuconv_status status = before && after && d ? GPUCONV_OK : gc_fail_memory(error, "the drawing");
@@ -284,9 +283,4 @@ gpuconv_status gc_draw_files(const gc_drawing *job, const gpuconv_ir *ir, char *
     free(after);
     free(d);
     return status;
-}
-
-gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, gpuconv_error *error) {
-    const gc_drawing drawing = {job->input, job->raw, job->output, job->response, job->plot};
-    return gc_draw_files(&drawing, ir, NULL, error);
 }

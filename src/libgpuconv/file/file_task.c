@@ -1,10 +1,9 @@
-/* One run of a job from file to file: prepares the response, plans, and transfers through an engine. A thread starts
- * the GPU meanwhile, because that takes as long as reading a large matrix of responses. The context of a device belongs
- * to the process: the thread that convolves finds it made. */
-#include "file_task.h"
+/* One run of a job from file to file: prepares the response, plans, and transfers through an engine; its notes and its
+ * report. A thread starts the GPU meanwhile, because that takes as long as reading a large matrix of responses. The
+ * context of a device belongs to the process: the thread that convolves finds it made. */
+#include "job.h"
 
 #include "gpuconv.h"
-#include "job_notes.h"
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/cancel.h"
@@ -12,12 +11,164 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
+#include "libgpuconv/core/visible.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
+#include "libgpuconv/report/report.h"
 
 #include <math.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <string.h>
+
+/* ---- Notes ------------------------------------------------------------------------------------------------------- */
+
+void gc_note(const gpuconv_job *job, const char *format, ...) {
+    if (!job->note)
+        return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    gc_visible_print(text, sizeof text, format, args);
+    va_end(args);
+    job->note(job->context, text);
+}
+
+void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t frames, double begin, const char *step) {
+    const gc_audio_info *in = gc_reader_info(reader);
+    const gpuconv_progress p = {sizeof p, frames, in->frames, in->rate, gc_now() - begin, step};
+    if (job->progress)
+        job->progress(job->context, &p);
+}
+
+void gc_note_output(const gpuconv_job *job, const gc_writer *writer) {
+    int64_t first = 0;
+    const int64_t count = gc_writer_nonfinite(writer, &first);
+    if (count > 0)
+        gc_note(job,
+                "%s: %lld sample%s not finite (NaN or infinity), the first at frame %lld; the input is too large for "
+                "single precision, --algorithm direct has more room",
+                job->output, (long long)count, count == 1 ? " is" : "s are", (long long)first);
+}
+
+/* Sends a note about clipped samples, with the gain that avoids them. The gain is rounded down to 0.1 dB and keeps the
+ * peak one quantisation step below full scale, because full scale itself clips and samples are rounded. The margin is
+ * at least 1e-6, which covers the rounding of the floats. */
+void gc_note_overs(const gpuconv_job *job, gc_pcm out, const gc_pcm_overs *overs) {
+    if (overs->clipped == 0)
+        return;
+    double peak = (double)overs->peak, full = 1 - fmax(ldexp(1, 1 - out.bits), 1e-6);
+    double gain = floor(10 * (job->gain - 20 * log10(peak / full))) / 10;
+    long long count = (long long)overs->clipped;
+    const char *plural = count == 1 ? "" : "s";
+    if (peak <= full)
+        gc_note(job, "%s: %lld sample%s not a number (NaN), written as silence", job->output, count, plural);
+    else if (gc_is_gain(gain))
+        gc_note(job, "%s: %lld sample%s clipped; --gain %.1f would avoid it", job->output, count, plural, gain);
+    else
+        gc_note(job, "%s: %lld sample%s clipped", job->output, count, plural);
+}
+
+void gc_note_input(const gpuconv_job *job, const gc_reader *reader) {
+    int64_t first, count = gc_reader_nonfinite(reader, &first);
+    if (*gc_reader_note(reader))
+        gc_note(job, "%s: %s", job->input, gc_reader_note(reader));
+    if (count == 1)
+        gc_note(job, "%s: 1 sample is not finite (NaN or infinity) and was taken as silence; it is at frame %lld",
+                job->input, (long long)first);
+    else if (count > 1)
+        gc_note(
+            job,
+            "%s: %lld samples are not finite (NaN or infinity) and were taken as silence; the first is at frame %lld",
+            job->input, (long long)count, (long long)first);
+}
+
+/* ---- Report ------------------------------------------------------------------------------------------------------ */
+
+static void report_plan(gpuconv_report *r, const gpuconv_plan *plan, const gpuconv_ir *ir) {
+    gc_report_text(r, "convolution", "backend", gpuconv_backend_name(gpuconv_plan_backend(plan)));
+    gc_report_text(r, "convolution", "device", gpuconv_plan_device(plan));
+    gc_report_text(r, "convolution", "algorithm", gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)));
+    gc_report_text(r, "convolution", "why", gpuconv_plan_reason(plan));
+    if (*gpuconv_plan_note(plan))
+        gc_report_text(r, "convolution", "note", gpuconv_plan_note(plan));
+    gc_report_count(r, "convolution", "threads", gpuconv_plan_threads(plan));
+    gc_report_count(r, "convolution", "inputs", gpuconv_ir_inputs(ir));
+    gc_report_count(r, "convolution", "outputs", gpuconv_ir_outputs(ir));
+    gc_report_count(r, "convolution", "routes", gpuconv_ir_routes(ir));
+    gc_report_count(r, "convolution", "response frames", gpuconv_ir_frames(ir));
+    gc_report_count(r, "convolution", "transform points", gpuconv_plan_transform(plan));
+    gc_report_count(r, "convolution", "hop frames", gpuconv_plan_hop(plan));
+    gc_report_count(r, "convolution", "partitions", gpuconv_plan_partitions(plan));
+    gc_report_count(r, "convolution", "chunk frames", gpuconv_plan_chunk(plan));
+}
+
+/* Reports the response before gains and the wet/dry mix. */
+static void report_response(gpuconv_report *r, const gpuconv_ir *ir) {
+    double peak, rate = gpuconv_ir_rate(ir);
+    int64_t at = gpuconv_ir_peak(ir, &peak);
+    gc_report_text(r, "response", "history", gpuconv_ir_history(ir));
+    gc_report_count(r, "response", "frames", gpuconv_ir_frames(ir));
+    gc_report_count(r, "response", "frames before time zero", gpuconv_ir_lead(ir));
+    gc_report_measure(r, "response", "silence before it", (double)gpuconv_ir_onset(ir, GC_ONSET_LEVEL) / rate, "s", 1,
+                      0);
+    gc_report_measure(r, "response", "peak", 20 * log10(peak), "dB", 1, 0);
+    gc_report_measure(r, "response", "peak at", (double)at / rate, "s", 1, 0);
+}
+
+static void report_timeline(gpuconv_report *r, const gc_stream_stats *stats) {
+    static const char *const names[] = {"copy-in begin", "copy-in end",    "compute begin",
+                                        "compute end",   "copy-out begin", "copy-out end"};
+    for (int i = 0; i < stats->timed_chunks; i++) {
+        const gc_chunk_times *p = &stats->times[i];
+        double values[] = {p->copy_in[0], p->copy_in[1], p->compute[0], p->compute[1], p->copy_out[0], p->copy_out[1]};
+        gc_report_named_row(r, "timeline", NULL, 6, names, values);
+    }
+}
+
+static void report_files(gpuconv_report *r, const gc_job_result *result) {
+    const gc_transfer *t = result->transfer;
+    const gc_audio_info *in = gc_reader_info(t->reader);
+    gc_report_text(r, "files", "input", result->job->input);
+    gc_report_text(r, "files", "input format", in->name);
+    gc_report_count(r, "files", "input rate", in->rate);
+    gc_report_count(r, "files", "input frames", t->read);
+    gc_report_text(r, "files", "response", result->job->response);
+    gc_report_text(r, "files", "output", result->job->output);
+    gc_report_text(r, "files", "output format", gc_writer_name(t->writer));
+    gc_report_count(r, "files", "output frames", t->written);
+    gc_report_count(r, "files", "input samples not finite", gc_reader_nonfinite(t->reader, NULL));
+    gc_report_count(r, "files", "clipped samples", result->stats->overs.clipped);
+    gc_report_measure(r, "files", "output peak", 20 * log10((double)result->stats->overs.peak), "dBFS", 1, 0);
+}
+
+static void report_times(gpuconv_report *r, const gc_job_result *result) {
+    const gc_transfer *t = result->transfer;
+    gc_report_measure(r, "times", "set-up", result->setup, "s", 1, 0);
+    gc_report_measure(r, "times", "read", t->read_seconds, "s", 1, 0);
+    gc_report_measure(r, "times", "copy-in", result->stats->copy_in, "s", 1, 0);
+    gc_report_measure(r, "times", "compute", result->stats->compute, "s", 1, 0);
+    gc_report_measure(r, "times", "copy-out", result->stats->copy_out, "s", 1, 0);
+    gc_report_measure(r, "times", "write", t->write_seconds, "s", 1, 0);
+    gc_report_measure(r, "times", "wall", result->wall, "s", 1, 0);
+    gc_report_measure(r, "times", "times real time", (double)t->read / gc_reader_info(t->reader)->rate / result->wall,
+                      "x", 1, 0);
+}
+
+/* Adds the result to the report, which may be NULL. */
+static void report_job(gpuconv_report *report, const gc_job_result *result) {
+    report_plan(report, result->plan, result->ir);
+    report_response(report, result->shaped);
+    report_files(report, result);
+    report_times(report, result);
+    report_timeline(report, result->stats);
+}
+
+void gc_report_move(gpuconv_report *report, const gc_job_result *result) {
+    report_files(report, result);
+    report_times(report, result);
+}
 
 typedef struct gc_early_start {
     pthread_t thread;
@@ -170,14 +321,14 @@ static void report_result(const gc_file_task *t, gpuconv_report *report) {
     gc_engine_measure(t->transfer.engine, &stats);
     if (t->transfer.convert)
         stats.overs = t->transfer.overs;
-    gc_report_job(report, &(gc_job_result){.job = t->job,
-                                           .plan = t->plan,
-                                           .shaped = t->shaped,
-                                           .ir = t->ir,
-                                           .transfer = &t->transfer,
-                                           .stats = &stats,
-                                           .setup = t->setup,
-                                           .wall = t->wall});
+    report_job(report, &(gc_job_result){.job = t->job,
+                                        .plan = t->plan,
+                                        .shaped = t->shaped,
+                                        .ir = t->ir,
+                                        .transfer = &t->transfer,
+                                        .stats = &stats,
+                                        .setup = t->setup,
+                                        .wall = t->wall});
     gc_note_input(t->job, t->transfer.reader);
     gc_note_output(t->job, t->transfer.writer);
     gc_note_overs(t->job, gc_writer_pcm(t->transfer.writer), &stats.overs);

@@ -1,9 +1,8 @@
 /* The job with moving sources, or a head that turns: reader, moving sources and writer on one thread, in blocks; the
  * filters on all cores. */
-#include "move_file.h"
 
 #include "job.h"
-#include "job_notes.h"
+
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"

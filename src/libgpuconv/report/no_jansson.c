@@ -1,4 +1,4 @@
-/* Takes the place of report.c and report_values.c in a build without jansson: there is no report to fill or to read. */
+/* Takes the place of report.c in a build without jansson: there is no report to fill or to read. */
 #include "report.h"
 
 #include <math.h>
@@ -84,11 +84,6 @@ void gc_report_count(gpuconv_report *report, const char *section, const char *na
 void gc_report_measure(gpuconv_report *report, const char *section, const char *name, double value, const char *unit,
                        int n, double spread) {
     (void)report, (void)section, (void)name, (void)value, (void)unit, (void)n, (void)spread;
-}
-
-void gc_report_row(gpuconv_report *report, const char *list, int count, const char *const *names,
-                   const double *values) {
-    (void)report, (void)list, (void)count, (void)names, (void)values;
 }
 
 void gc_report_named_row(gpuconv_report *report, const char *list, const char *label, int count,

@@ -21,10 +21,8 @@ bool gc_report_has(const gpuconv_report *report, const char *title);
 void gc_report_measure(gpuconv_report *report, const char *section, const char *name, double value, const char *unit,
                        int n, double spread);
 
-/* Appends a row of `count` named values to a list. */
-void gc_report_row(gpuconv_report *report, const char *list, int count, const char *const *names, const double *values);
-
-/* Appends a row with a label to a list, which a text report prints as a table. */
+/* Appends a row of `count` named values to a list, which a text report prints as a table if its rows have labels.
+ * `label`: NULL for none. */
 void gc_report_named_row(gpuconv_report *report, const char *list, const char *label, int count,
                          const char *const *names, const double *values);
 

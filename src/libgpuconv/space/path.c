@@ -5,8 +5,8 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
-#include "libgpuconv/ir/spatial.h"
 #include "libgpuconv/ir/ambisonic.h"
+#include "libgpuconv/ir/spatial.h"
 
 #include <math.h>
 #include <stdlib.h>

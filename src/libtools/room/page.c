@@ -14,7 +14,7 @@
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/dsp/loudness.h"
-#include "libgpuconv/file/draw.h"
+#include "libgpuconv/file/job.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/report/report_tree.h"
 
@@ -490,9 +490,9 @@ static gpuconv_status put_panels(const char *title, const gc_panel *panels, int 
 
 /* Writes the drawing of the sound before and after. */
 static gpuconv_status put_before_after(const gc_page_config *c, FILE *to, gpuconv_error *error) {
-    const gc_drawing drawing = {.input = c->before, .output = c->after, .response = c->figures->path};
+    const gpuconv_job job = {.input = c->before, .output = c->after, .response = c->figures->path};
     char *svg = NULL;
-    gpuconv_status status = gc_draw_files(&drawing, c->figures->ir, &svg, error);
+    gpuconv_status status = gc_draw_job(&job, c->figures->ir, &svg, error);
     if (!status) {
         fputs("<h2>before and after</h2>\n", to);
         put_drawings(svg, "the sound before and after", to);
