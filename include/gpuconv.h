@@ -736,7 +736,7 @@ GPUCONV_API void gpuconv_head_free(gpuconv_head *head);
 /** How sources move. */
 typedef struct gpuconv_motion_config {
     size_t size;                     /**< bytes of the structure, set by gpuconv_motion_config_default */
-    double interval;                 /**< seconds after which responses are exchanged, up to 1; 0.005 (default) */
+    double interval;                 /**< seconds after which responses are exchanged, 0.0001..1; 0.005 (default) */
     gpuconv_interpolate interpolate; /**< between the directions of the set */
     bool by_distance;                /**< the gain is the measured distance divided by that of the path */
     bool doppler; /**< the sound arrives distance / (343 m/s) later, so that its pitch changes with the speed */
@@ -1257,7 +1257,7 @@ typedef struct gpuconv_job {
     const volatile int *cancel; /**< non-zero cancels the job; set from any thread; NULL: none */
     const char *path; /**< of a SOFA file: the channels of the input move as in this file of gpuconv_path_load. Of the
                          preparation, interpolate, by_distance and gain may be set. NULL: they do not move */
-    double interval;  /**< with `path` or `head`: seconds after which responses are exchanged, up to 1; 0 (default):
+    double interval;  /**< with `path` or `head`: seconds after which responses are exchanged, 0.0001..1; 0 (default):
                          0.005 */
     bool doppler;     /**< with `path`: as in gpuconv_motion_config */
     const char *head; /**< of a SOFA file: the listener's head turns as in this file of gpuconv_head_load, before the

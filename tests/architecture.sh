@@ -67,7 +67,7 @@ allow src/gpuconv/bench "$L/*"
 allow src/osc "$L/core/*"
 allow src/gpuconv/play osc/osc.h "$L/*"
 allow src/gpuconv/measure gpuconv/play/device.h libtools/room/sine_sweep.h "$L/*"
-allow src/gpuconv/commands osc/osc.h 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
+allow src/gpuconv/commands osc/osc.h 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/settings.h $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' gpulab/pages/pages.h gpulab/student/student.h "$L/core/*"
 allow src/gpulab/harness gpulab/lab.h "$L/core/*" kernels/measure/measure.h kernels/course/modules.def
 allow src/gpulab/pages gpulab/harness/run.h 'cli/*' 'toolchain/*' "$L/core/*"
@@ -78,7 +78,7 @@ allow src/lv2 osc/osc.h
 allow src/lv2/window lv2/ports.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
 # it restores responses that were pickled.
-allow python/src libtools/batch/run/batch.h libtools/batch/entry/entry.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/conv/backend.h \
+allow python/src libtools/batch/run/batch.h libtools/batch/entry/entry.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/ir/settings.h $L/conv/backend.h \
     "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 shared=$(find kernels/engine -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cuh')

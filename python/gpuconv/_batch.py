@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, TypedDict, 
 from . import _core
 from ._files import Progress, meter, warn
 from ._modes import BACKENDS, choose, whole
-from ._response import ALIGNMENTS, LAYOUTS, NORMALIZATIONS, PATHS, Path, path_of, series_of
+from ._response import PATHS, SETTINGS, Path, Shape, path_of, text_of, texts_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -18,8 +18,8 @@ Patterns = Union[Path, Sequence[Path]]
 Level = Union[float, "tuple[float, float]"]
 
 
-class BatchOptions(TypedDict, total=False):
-    """Options of a batch: values for the columns that the rows of a manifest leave empty. Levels are in dB."""
+class BatchOptions(Shape, total=False):
+    """Options of a batch: the steps of Shape, and values for the columns that the rows of a manifest leave empty. Levels are in dB."""
 
     preset: str  #: "speech": align="peak", length="input": outputs are as long as inputs, and labels keep their time
     length: str  #: "full", "input": each output is as long as its input
@@ -32,19 +32,6 @@ class BatchOptions(TypedDict, total=False):
     noise_offset: Union[float, str]  #: first second of the noise that is used, or "random"
     early: float  #: also write the reflections up to so many ms after the direct sound, to NAME.early.EXT
     snr: Level  #: power of the output over that of the noise, or a range to draw from
-    ir_layout: str  #: "auto", "source", "output", "packed", "stereo": order of the channels of a response
-    ir_start: float  #: seconds that are cut off at the beginning of each response
-    ir_length: float  #: seconds that are kept
-    trim: float  #: dB relative to the peak: the end below it is cut off
-    align: str  #: "none", "onset", "peak": time zero
-    reverse: bool
-    stretch: float
-    minimum_phase: bool
-    fade: float
-    series: Patterns  #: files of responses that are put in series
-    predelay: float
-    normalize: str  #: "none", "peak", "l1", "energy", "loudness"
-    ir_gain: float
     wet: Level  #: gain of the convolved signal, or a range
     dry: Optional[Level]  #: gain at which the input itself is added, or a range; None: not added
     format: str  #: container and extension of the outputs, such as "flac"
@@ -53,15 +40,7 @@ class BatchOptions(TypedDict, total=False):
     compression: int  #: level of FLAC, 0 (fastest) to 8 (smallest); None: 5
 
 
-WORDS = {
-    "preset": ("none", "speech"),
-    "length": ("full", "input"),
-    "mode": ("full", "same", "valid"),
-    "ir_layout": LAYOUTS,
-    "align": ALIGNMENTS,
-    "normalize": NORMALIZATIONS,
-    "dither": ("none", "tpdf"),
-}
+WORDS = {"preset": ("none", "speech"), "length": ("full", "input")}
 RANGES = ("gain", "wet", "dry", "snr")
 COLUMNS = {"early": "early_ms", "input_length": "length"}  # whose names differ
 
@@ -86,11 +65,7 @@ def _text(name: str, value: Any) -> str:
         choose(name, value, WORDS[name])
         return str(value)
     if name == "series":
-        return "|".join(series_of(value))
-    if name == "compression":
-        return str(whole(name, value, 0, 8))
-    if name in ("reverse", "minimum_phase"):
-        return str(int(bool(value)))
+        return "|".join(path for _, path in texts_of({name: value}))
     if name in RANGES and isinstance(value, (tuple, list)):
         if len(value) != 2:
             raise ValueError(f"{name}={value!r}: use a number, or a range (low, high)")
@@ -98,8 +73,10 @@ def _text(name: str, value: Any) -> str:
         if not float(low) <= float(high):
             raise ValueError(f"{name}={value!r}: the lower end of a range comes first")
         return f"{low}:{high}"
-    if isinstance(value, str):
+    if isinstance(value, str) and SETTINGS.get(name, ("",))[0] != "word":
         return value
+    if name in SETTINGS and name not in RANGES:
+        return text_of(name, value)
     try:
         return repr(float(value))
     except (TypeError, ValueError):

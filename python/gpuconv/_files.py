@@ -11,9 +11,9 @@ import numpy as np
 
 from . import _core
 from ._libraries import on_host
-from ._modes import ALGORITHMS, BACKENDS, choose, real, whole
+from ._modes import ALGORITHMS, BACKENDS, choose, whole
 from ._notebook import length_text, page
-from ._response import Path, Preparation, path_of, steps_of
+from ._response import Path, Preparation, path_of, texts_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -133,7 +133,7 @@ def convolve_file(
 ) -> dict[str, Any]:
     """Convolves a file with a response into a file, as `gpuconv IN IR OUT`, in constant memory. The same bytes.
 
-    mode: "full", "same", "valid". tail: with "full", seconds kept behind the input's end, or "auto" (down to -90 dBFS);
+    mode: "full", "same", "valid". tail: with "full", seconds kept behind the input's end, or "auto" (down to -90 dBFS), or "auto:DB";
     None: all. gain: of the result in dB. format, encoding, compression, dither, raw, plot, backend, algorithm, device,
     threads: as the command's options. force: replace the output even if the response is read from it, or if response and
     output have changed places. steps: as in prepare_ir(); ir_layout is "stereo" as in the command: 4 channels are true
@@ -144,33 +144,32 @@ def convolve_file(
     missing GPU; warnings by default.
     Returns the report of `gpuconv --report json` as a dictionary.
     """
-    options: dict[str, Any] = {
-        "mode": choose("mode", mode, ("full", "same", "valid")),
-        "gain": real("gain", gain),
-        "dither": bool(dither),
+    steps = {"ir_layout": "stereo", **steps}  # the command's
+    settings = texts_of(steps, Preparation.__annotations__) + texts_of({
+        "mode": mode,
+        "tail": tail,
+        "gain": gain,
+        "format": format,
+        "encoding": encoding,
+        "compression": compression,
+        "dither": "tpdf" if dither else "none",
+        "path": path,
+        "head": head,
+        "interval": interval,
+        "doppler": doppler,
+    })
+    options = {
         "force": bool(force),
         "backend": choose("backend", backend, BACKENDS),
         "algorithm": choose("algorithm", algorithm, ALGORITHMS),
         "device": whole("device", device, -1, 1023),
         "threads": whole("threads", threads, 0, 1024, "; 0 stands for all cores"),
     }
-    if compression is not None:
-        options["compression"] = whole("compression", compression, 0, 8)
-    if path is not None or head is not None:
-        options.update(interval=real("interval", interval), doppler=bool(doppler))
-    if tail == "auto":
-        options["tail_floor"] = -90.0
-    elif isinstance(tail, str):
-        raise ValueError(f"tail={tail!r}: use seconds, 'auto' or None")
-    elif tail is not None:
-        options["tail"] = real("tail", tail)
     show, end = meter(progress, "frames")
     paths = [path_of(*pair) for pair in (("input", input), ("response", response), ("output", output))]
     plotted = None if plot is None else path_of("plot", plot)
-    moved = [None if name is None else path_of(what, name) for what, name in (("path", path), ("head", head))]
-    layout: "Preparation" = {"ir_layout": "stereo"}  # the command's
     try:
-        report = _core.convolve_file(paths, steps_of({**layout, **steps}), options, [raw, format, encoding, plotted, *moved], show, note)
+        report = _core.convolve_file(paths, settings, options, [raw, plotted], show, note)
     finally:
         end()
     made: dict[str, Any] = json.loads(report)

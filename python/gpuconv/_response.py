@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, TypedDict, Union
 
 import numpy as np
 
@@ -17,17 +17,15 @@ if TYPE_CHECKING:
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 PATHS = (str, bytes, os.PathLike)
-LAYOUTS = ("auto", "source", "output", "packed", "stereo")
-ALIGNMENTS = ("none", "onset", "peak")
-DECODERS = ("auto", "ls", "aligned", "magls")
-INTERPOLATIONS = ("auto", "nearest", "triangle")
-NORMALIZATIONS = ("none", "peak", "l1", "energy", "loudness")
 LONGEST = 1 << 40  # frames
 MATRICES = (".conf", ".txt", ".matrix")
 
 
-class Preparation(TypedDict, total=False):
-    """Steps that prepare a response, named as the options of the command and applied in this order."""
+SETTINGS = {name: (kind, tuple(words.split("|"))) for name, kind, words in _core.settings()}
+
+
+class Shape(TypedDict, total=False):
+    """Steps that shape a response, named as the options of the command and applied in this order."""
 
     ir_layout: str  #: "auto", "source", "output", "packed", "stereo": order of the channels
     ir_start: float  #: seconds that are cut off at the beginning
@@ -38,10 +36,15 @@ class Preparation(TypedDict, total=False):
     stretch: float  #: new / old length, 0.01..100
     minimum_phase: bool
     fade: float  #: seconds of fade-out at the end
-    series: Sequence[Path]  #: files of responses that are put in series
+    series: Union[Path, Sequence[Path]]  #: files of responses that are put in series
     predelay: float  #: seconds of silence before it
     normalize: str  #: "none", "peak", "l1", "energy", "loudness"
     ir_gain: float  #: dB
+
+
+class Preparation(Shape, total=False):
+    """Steps that prepare a response: those of Shape, levels, and directions of a SOFA file."""
+
     wet: float  #: gain of the response in dB
     dry: Optional[float]  #: gain of the signal itself in dB; None: without it
     direction: Union[str, Sequence[float]]  #: of a SOFA file: azimuth (to the left), elevation in degrees, distance in m
@@ -70,32 +73,39 @@ def path_of(name: str, path: Any) -> str:
     return found
 
 
-def series_of(value: Union[Path, Sequence[Path]]) -> list[str]:
-    """Returns the files of a step `series`: one, or several."""
-    return [path_of("series", path) for path in ([value] if isinstance(value, PATHS) else value)]
+def word_of(name: str, value: str) -> int:
+    """Returns the number of a word of a setting, which is its value in the C library."""
+    return choose(name, value, SETTINGS[name][1])
 
 
-def steps_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the steps with the names and numbers of the C library."""
-    words = {"ir_layout": LAYOUTS, "align": ALIGNMENTS, "normalize": NORMALIZATIONS, "interpolate": INTERPOLATIONS, "decode": DECODERS}
-    steps: dict[str, Any] = {}
+def text_of(name: str, value: Any) -> str:
+    """Returns the text of a setting's value, as the command and manifests have it."""
+    kind, words = SETTINGS[name]
+    if kind == "word":
+        choose(name, value, words)
+    if kind == "flag":
+        return str(int(bool(value)))
+    if name in ("series", "layout", "path", "head"):
+        return path_of(name, value)
+    if kind != "number" and isinstance(value, str):
+        return value
+    if name == "compression":
+        return str(whole(name, value, 0, 8))
+    if name == "direction":
+        return ",".join(repr(real(name, number)) for number in value)
+    return repr(real(name, value))
+
+
+def texts_of(given: Mapping[str, Any], known: Iterable[str] = SETTINGS) -> list[tuple[str, str]]:
+    """Returns the names and texts of settings; None stands for the default."""
+    for name in given:
+        if name not in known:
+            raise TypeError(f"no step {name!r}; the steps are {', '.join(known)}")
+    texts = []
     for name, value in given.items():
-        if name not in Preparation.__annotations__:
-            raise TypeError(f"no step {name!r}; the steps are {', '.join(Preparation.__annotations__)}")
-        key = name.removeprefix("ir_")
-        if value is None:
-            continue
-        if name in words:
-            steps[key] = choose(name, value, words[name])
-        elif name == "series":
-            steps[key] = series_of(value)
-        elif name == "direction":
-            steps[key] = value if isinstance(value, str) else ",".join(repr(real(name, number)) for number in value)
-        elif name == "layout":
-            steps["speakers"] = path_of(name, value)
-        else:
-            steps[key] = real(name, value)
-    return steps
+        several = name == "series" and value is not None and not isinstance(value, PATHS)
+        texts += [(name, text_of(name, one)) for one in (value if several else [value]) if one is not None]
+    return texts
 
 
 class ImpulseResponse:
@@ -257,7 +267,7 @@ class ImpulseResponse:
 
         layout: "packed" is for a response that was not edited.
         """
-        return self._of(self._ir.route(whole("inputs", inputs, 1, 1024), choose("layout", layout, LAYOUTS)), True)
+        return self._of(self._ir.route(whole("inputs", inputs, 1, 1024), word_of("ir_layout", layout)), True)
 
     def resample(self, rate: float) -> "ImpulseResponse":
         """Resamples (soxr, very high quality); the level is scaled so that convolutions keep theirs."""
@@ -273,7 +283,7 @@ class ImpulseResponse:
 
     def align(self, how: str) -> "ImpulseResponse":
         """Removes the delay at the beginning: "onset" cuts it off, "peak" makes the peak time zero."""
-        return self._of(self._ir.align(choose("align", how, ALIGNMENTS)), self.routed)
+        return self._of(self._ir.align(word_of("align", how)), self.routed)
 
     def fade(self, fade_in: int = 0, fade_out: int = 0) -> "ImpulseResponse":
         """Fades in and out over frames, with half a cosine each."""
@@ -309,7 +319,7 @@ class ImpulseResponse:
         """Applies one gain: the largest tap becomes 1 ("peak"), no input can clip ("l1"), white noise ("energy") or pink
         noise ("loudness") keeps its level. Needs a routed response; an unrouted one is routed for one input."""
         ir = self._ir if self.routed else self._ir.route(1, 0)
-        return self._of(ir.normalize(choose("normalize", how, NORMALIZATIONS)), True)
+        return self._of(ir.normalize(word_of("normalize", how)), True)
 
     def mix(self, wet: float = 0.0, dry: float = float("-inf")) -> "ImpulseResponse":
         """Mixes the input into a routed response; levels in dB."""
@@ -354,5 +364,5 @@ def prepare_ir(path: Path, *, inputs: int, rate: float, **steps: "Unpack[Prepara
     those of directions: prepare_ir("head.sofa", inputs=6, rate=48000, layout="5.1", yaw=20). For many of them, open it
     once with SofaSet.
     """
-    made = _core.prepare(path_of("path", path), steps_of(dict(steps)), whole("inputs", inputs, 1, 1024), real("rate", rate))
+    made = _core.prepare(path_of("path", path), texts_of(steps, Preparation.__annotations__), whole("inputs", inputs, 1, 1024), real("rate", rate))
     return ImpulseResponse._of(made, True)

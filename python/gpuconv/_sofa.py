@@ -10,7 +10,7 @@ from . import _core
 from ._host import thread_count
 from ._libraries import on_host
 from ._modes import BACKENDS, choose, real, whole
-from ._response import DECODERS, INTERPOLATIONS, PATHS, ImpulseResponse, Path, Preparation, path_of, steps_of
+from ._response import PATHS, ImpulseResponse, Path, Preparation, path_of, text_of, texts_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -150,8 +150,8 @@ class SofaSet:
         rows = at.reshape(-1, 3)
         made = np.empty((len(rows) * self.receivers, self.frames), np.float32)
         if len(rows):
-            turn: "Preparation" = {"interpolate": interpolate, "by_distance": by_distance, "yaw": yaw, "pitch": pitch, "roll": roll}
-            self._set.respond(rows, steps_of(turn), made)
+            turn = {"interpolate": interpolate, "by_distance": by_distance, "yaw": yaw, "pitch": pitch, "roll": roll}
+            self._set.respond(rows, texts_of(turn), made)
         return made.reshape(at.shape[:-1] + (self.receivers, self.frames))
 
     def move(
@@ -193,25 +193,28 @@ class SofaSet:
             raise ValueError(f"x of shape {kept.shape}: use (channels, frames) or (frames,), with at least one frame")
         if [path, direction, layout].count(None) != 2:
             raise TypeError("use one of path, direction and layout")
+        moving = {
+            "interval": interval,
+            "interpolate": interpolate,
+            "by_distance": by_distance,
+            "doppler": doppler,
+            "decode": decode,
+            "diffuse_eq": diffuse_eq,
+        }
         how = {
-            "interpolate": choose("interpolate", interpolate, INTERPOLATIONS),
-            "by_distance": bool(by_distance),
-            "doppler": bool(doppler),
-            "decode": choose("decode", decode, DECODERS),
-            "diffuse_eq": bool(diffuse_eq),
             "threads": thread_count(threads),
             "backend": choose("backend", backend, BACKENDS),
             "device": whole("device", device, -1, 1023),
         }
         if path is None:
-            still = steps_of({"direction": direction} if layout is None else {"layout": layout})
-            rows = _core.Path.still(*still.values(), len(kept))
+            still = text_of("direction", direction) if layout is None else text_of("layout", layout)
+            rows = _core.Path.still(still, len(kept))
         else:
             rows = _core.Path.load(path_of("path", path), len(kept)) if isinstance(path, PATHS) else _rows_of(path, len(kept))
         turned = None if head is None else _head_of(head)
-        made: np.ndarray = np.asarray(self._set.move(rows, turned, kept, real("interval", interval), how))
+        made: np.ndarray = np.asarray(self._set.move(rows, turned, kept, texts_of(moving), how))
         return made
 
     def prepare(self, *, inputs: int, **steps: "Unpack[Preparation]") -> ImpulseResponse:
         """Returns what prepare_ir() makes of the file for signals of the set's rate, without reading it again."""
-        return ImpulseResponse._of(self._set.prepare(steps_of(dict(steps)), whole("inputs", inputs, 1, 1024)), True)
+        return ImpulseResponse._of(self._set.prepare(texts_of(steps, Preparation.__annotations__), whole("inputs", inputs, 1, 1024)), True)

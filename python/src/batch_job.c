@@ -46,8 +46,10 @@ static gpuconv_status make_defaults(const gcpy_batch *batch, gc_entry_texts *row
         return gc_fail_memory(error, "the options of a batch");
     if (!reason)
         return GPUCONV_OK;
-    const char *name = at < 0 ? "" : at == GC_COLUMN_EARLY_MS ? "early" : gc_columns[at];
-    const gpuconv_status status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s%s%s", name, at < 0 ? "" : ": ", reason);
+    const char *name = at == GC_COLUMN_EARLY_MS ? "early" : gc_columns[at < 0 ? 0 : at];
+    const gpuconv_status status =
+        at < 0 ? gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s", reason)
+               : gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: must be %s, not '%s'", name, reason, row->text[at]);
     free(reason);
     return status;
 }

@@ -3,8 +3,8 @@
 
 #include "audio_file.h"
 #include "batch_job.h"
-#include "preparation.h"
 #include "room_figures.h"
+#include "settings.h"
 
 #include <cmath>
 #include <cstdio>
@@ -38,10 +38,10 @@ int64_t write_file(const std::string &path, const planar_in &samples, int rate, 
     return clipped;
 }
 
-response prepare(const std::string &path, const dictionary &steps, int inputs, double rate) {
-    const preparation p(steps);
+response prepare(const std::string &path, const named_texts &steps, int inputs, double rate) {
+    const settings s(steps);
     return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
-        return gpuconv_ir_prepare(path.c_str(), &p.steps, inputs, rate, made, error);
+        return gpuconv_ir_prepare(path.c_str(), &s.made.preparation, inputs, rate, made, error);
     });
 }
 
@@ -87,21 +87,6 @@ std::string json_of(const gpuconv_report *report) {
     return json;
 }
 
-gpuconv_job job_of(const dictionary &o) {
-    auto number = [&](const char *name, double other) { return o.contains(name) ? nb::cast<double>(o[name]) : other; };
-    gpuconv_job job = gpuconv_job_default();
-    job.gain = number("gain", 0);
-    job.dither = number("dither", 0) != 0;
-    job.compression = (int)number("compression", -1) + 1;
-    job.mode = (gpuconv_mode)(int)number("mode", 0);
-    job.tail = number("tail", INFINITY);
-    job.tail_floor = number("tail_floor", 0);
-    job.interval = number("interval", 0);
-    job.doppler = number("doppler", 0) != 0;
-    job.force = number("force", 0) != 0;
-    return job;
-}
-
 gpuconv_config config_of(const dictionary &o) {
     auto integer = [&](const char *name, int other) { return o.contains(name) ? nb::cast<int>(o[name]) : other; };
     gpuconv_config config = gpuconv_config_default();
@@ -112,22 +97,20 @@ gpuconv_config config_of(const dictionary &o) {
     return config;
 }
 
-std::string convolve_file(const std::vector<std::string> &paths, const dictionary &steps, const dictionary &options,
-                          const std::vector<text> &formats, const nb::object &progress, const nb::object &note) {
-    const preparation p(steps);
+// files: raw, plot.
+std::string convolve_file(const std::vector<std::string> &paths, const named_texts &given, const dictionary &options,
+                          const std::vector<text> &files, const nb::object &progress, const nb::object &note) {
+    const settings s(given);
     callbacks c(progress, note);
-    gpuconv_job job = job_of(options);
+    gpuconv_job job = s.made.job;
     const gpuconv_config config = config_of(options);
     job.input = paths.at(0).c_str();
     job.response = paths.at(1).c_str();
     job.output = paths.at(2).c_str();
-    job.preparation = &p.steps;
-    job.raw = c_str(formats.at(0));
-    job.format = c_str(formats.at(1));
-    job.encoding = c_str(formats.at(2));
-    job.plot = c_str(formats.at(3));
-    job.path = c_str(formats.at(4));
-    job.head = c_str(formats.at(5));
+    job.preparation = &s.made.preparation;
+    job.raw = c_str(files.at(0));
+    job.plot = c_str(files.at(1));
+    job.force = nb::cast<bool>(options["force"]);
     job.note = on_note;
     job.progress = on_progress;
     job.context = &c;
@@ -138,6 +121,22 @@ std::string convolve_file(const std::vector<std::string> &paths, const dictionar
     std::unique_ptr<gpuconv_report, deleter<gpuconv_report_free>> owner(report);
     c.python.run([&](gpuconv_error *error) { return gpuconv_convolve_file(&job, &config, report, error); });
     return json_of(report);
+}
+
+// Returns the keyword of each setting, the kind of its values, and its words.
+std::vector<std::tuple<std::string, std::string, std::string>> list_settings() {
+    std::vector<std::tuple<std::string, std::string, std::string>> list;
+    for (const gc_setting &s : gc_settings_table) {
+        const bool words = s.kind == GC_KIND_WORD || s.kind == GC_KIND_SWITCH;
+        list.emplace_back(keyword_of(s),
+                          words                     ? "word"
+                          : s.kind <= GC_KIND_MIX   ? "number"
+                          : s.kind == GC_KIND_FLAG  ? "flag"
+                          : s.kind == GC_KIND_FILES ? "files"
+                                                    : "text",
+                          words ? s.value : "");
+    }
+    return list;
 }
 
 // A list of texts as the library takes it: pointers, NULL at the end.
@@ -169,8 +168,8 @@ using texts = std::vector<std::string>;
 
 // lists: inputs, responses, noises. columns: names and values of columns that rows leave empty.
 dictionary batch(const text &manifest, const std::vector<texts> &lists, const std::string &folder,
-                 const std::vector<std::pair<std::string, std::string>> &columns, const dictionary &options,
-                 const std::vector<int> &devices, const nb::object &progress, const nb::object &note) {
+                 const named_texts &columns, const dictionary &options, const std::vector<int> &devices,
+                 const nb::object &progress, const nb::object &note) {
     auto integer = [&](const char *name) { return nb::cast<int64_t>(options[name]); };
     const text_list inputs(lists.at(0)), responses(lists.at(1)), noises(lists.at(2));
     const text segments = nb::cast<text>(options["segments"]);
@@ -247,8 +246,10 @@ void bind_files(nb::module_ &m) {
           "Returns samples (channels, frames), rate, and the number of samples that were not finite.");
     m.def("write", &write_file, nb::arg("path"), nb::arg("samples"), nb::arg("rate"), nb::arg("encoding").none(),
           nb::arg("format").none(), "Writes samples (channels, frames) and returns the number of clipped ones.");
+    m.def("settings", &list_settings,
+          "Returns the keywords of all settings, the kinds of their values, and their words.");
     m.def("prepare", &prepare, nb::arg("path"), nb::arg("steps"), nb::arg("inputs"), nb::arg("rate"));
-    m.def("convolve_file", &convolve_file, nb::arg("paths"), nb::arg("steps"), nb::arg("options"), nb::arg("formats"),
+    m.def("convolve_file", &convolve_file, nb::arg("paths"), nb::arg("settings"), nb::arg("options"), nb::arg("files"),
           nb::arg("progress").none(), nb::arg("note").none(), "Returns the report as JSON.");
     m.def("batch", &batch, nb::arg("manifest").none(), nb::arg("lists"), nb::arg("folder"), nb::arg("columns"),
           nb::arg("options"), nb::arg("devices"), nb::arg("progress").none(), nb::arg("note").none());

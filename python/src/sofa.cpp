@@ -1,7 +1,7 @@
 // Open sets of measured responses.
 #include "calls.h"
 
-#include "preparation.h"
+#include "settings.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -41,19 +41,19 @@ std::pair<int, double> nearest(const sofa_set &self, const std::tuple<double, do
 }
 
 // `out`: a row for each direction and receiver.
-void respond(const sofa_set &self, const positions_in &at, const dictionary &steps,
+void respond(const sofa_set &self, const positions_in &at, const named_texts &steps,
              const nb::ndarray<float, nb::device::cpu, nb::ndim<2>, nb::c_contig> &out) {
-    const preparation p(steps);
+    const settings s(steps);
     run_interruptible([&](gpuconv_error *error) {
-        return gpuconv_sofa_respond_turned(self.set.get(), at.data(), (int64_t)at.shape(0), &p.steps, out.data(),
-                                           error);
+        return gpuconv_sofa_respond_turned(self.set.get(), at.data(), (int64_t)at.shape(0), &s.made.preparation,
+                                           out.data(), error);
     });
 }
 
-response prepare(const sofa_set &self, const dictionary &steps, int inputs) {
-    const preparation p(steps);
+response prepare(const sofa_set &self, const named_texts &steps, int inputs) {
+    const settings s(steps);
     return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
-        return gpuconv_sofa_prepare(self.set.get(), &p.steps, inputs, made, error);
+        return gpuconv_sofa_prepare(self.set.get(), &s.made.preparation, inputs, made, error);
     });
 }
 
@@ -107,14 +107,15 @@ head_owner make_head(const times_in &seconds, const positions_in &angles) {
 
 // Moves the channels of `x` and returns the whole result.
 planar_out move(const sofa_set &self, const path_owner &path, const head_owner *head, const planar_in &x,
-                double interval, const dictionary &how) {
+                const named_texts &given, const dictionary &how) {
+    const settings s(given);
     gpuconv_motion_config config = gpuconv_motion_config_default();
-    config.interval = interval;
-    config.interpolate = (gpuconv_interpolate)nb::cast<int>(how["interpolate"]);
-    config.by_distance = nb::cast<bool>(how["by_distance"]);
-    config.doppler = nb::cast<bool>(how["doppler"]);
-    config.decode = (gpuconv_decode)nb::cast<int>(how["decode"]);
-    config.diffuse_eq = nb::cast<bool>(how["diffuse_eq"]);
+    config.interval = s.made.job.interval;
+    config.interpolate = s.made.preparation.interpolate;
+    config.by_distance = s.made.preparation.by_distance;
+    config.doppler = s.made.job.doppler;
+    config.decode = s.made.preparation.decode;
+    config.diffuse_eq = s.made.preparation.diffuse_eq;
     config.threads = nb::cast<int>(how["threads"]);
     config.backend = (gpuconv_backend)nb::cast<int>(how["backend"]);
     config.device = nb::cast<int>(how["device"]);
@@ -170,7 +171,7 @@ void bind_sofa(nb::module_ &m) {
         .def("nearest", &nearest, nb::arg("at"))
         .def("respond", &respond, nb::arg("at"), nb::arg("steps"), nb::arg("out"))
         .def("prepare", &prepare, nb::arg("steps"), nb::arg("inputs"))
-        .def("move", &move, nb::arg("path"), nb::arg("head").none(), nb::arg("x"), nb::arg("interval"), nb::arg("how"))
+        .def("move", &move, nb::arg("path"), nb::arg("head").none(), nb::arg("x"), nb::arg("settings"), nb::arg("how"))
         .def_prop_ro("directions", [](const sofa_set &s) { return gpuconv_sofa_directions(s.set.get()); })
         .def_prop_ro("receivers", [](const sofa_set &s) { return gpuconv_sofa_receivers(s.set.get()); })
         .def_prop_ro("rate", [](const sofa_set &s) { return gpuconv_sofa_rate(s.set.get()); })

@@ -3,8 +3,6 @@
 #ifndef GPUCONV_CLI_OPTIONS_H
 #define GPUCONV_CLI_OPTIONS_H
 
-#include "libgpuconv/core/limits.h"
-
 #include <popt.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,7 +13,6 @@
     X(ANY_COUNT, 0, INT64_MAX)                                                                                         \
     X(CHANNEL, 0, 1024)                                                                                                \
     X(COMPARE, 0.1, 86400)                                                                                             \
-    X(COMPRESSION, 0, 8)                                                                                               \
     X(CROSSFADE, 0, 60)                                                                                                \
     X(CYCLES, 0, 1000)                                                                                                 \
     X(BENCH_CHANNELS, 1, 64)                                                                                           \
@@ -31,12 +28,10 @@
     X(FILTER_LENGTH, 0.001, 60)                                                                                        \
     X(FREQUENCY, 1e-3, 5e5)                                                                                            \
     X(INPUT, 0, 64)                                                                                                    \
-    X(INTERVAL, 0.0001, 1)                                                                                             \
     X(LATENCY, 0, 1048576)                                                                                             \
     X(LAUNCH_REGISTERS, 1, 65536)                                                                                      \
     X(LAUNCH_SHARED, 0, 1 << 30)                                                                                       \
     X(LAUNCH_THREADS, 1, 1024)                                                                                         \
-    X(LEVEL, -GC_MAX_DECIBELS, GC_MAX_DECIBELS)                                                                        \
     X(NOISE_TIME, 0, 60)                                                                                               \
     X(PLAYED_CHANNELS, 1, 64)                                                                                          \
     X(PLAYED_RATE, 0, 1e6)                                                                                             \
@@ -50,14 +45,12 @@
     X(RT_THREADS, 0, 64)                                                                                               \
     X(SMOOTHING, 0, 96)                                                                                                \
     X(SOUND_LEVEL, -100, 200)                                                                                          \
-    X(STRETCH, 0.01, 100)                                                                                              \
     X(SWEEP_LENGTH, 0, 600)                                                                                            \
     X(SWEEP_LEVEL, -100, 0)                                                                                            \
     X(SWEEP_SECONDS, 0.1, 600)                                                                                         \
     X(SYNTH_CHANNELS, 1, 4)                                                                                            \
     X(THREADS, 0, 1024)                                                                                                \
-    X(TIME, 0, 1e6)                                                                                                    \
-    X(TRIM, -300, 0)
+    X(TIME, 0, 1e6)
 
 #define GC_RANGE_NAMED(name, least, most) GC_RANGE_##name,
 typedef enum gc_range { GC_RANGE_NONE, GC_RANGES(GC_RANGE_NAMED) GC_RANGE_COUNT } gc_range;

@@ -247,7 +247,7 @@ for response in two-routes one-route; do
 done
 
 # FLAC at each level has the bytes of flac -LEVEL, and other formats have no levels.
-refuses 2 "--compression must be 0 to 8" batch --inputs c/a/x0.flac --irs ir/h0.wav --format flac --compression 9 --out none
+refuses 2 "--compression '9': must be 0 to 8" batch --inputs c/a/x0.flac --irs ir/h0.wav --format flac --compression 9 --out none
 batch 1 --inputs c/a/x0.flac --irs ir/h0.wav --compression 3 --out none
 says none/results.jsonl "levels of compression are FLAC's"
 if command -v flac >"$work/log/which"; then

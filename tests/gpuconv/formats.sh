@@ -28,7 +28,7 @@ about i.ogg "20499 2 44100 ogg vorbis"
 runs -b cpu in.wav ir.wav j.flac --encoding s16
 about j.flac "20499 2 44100 flac 16"
 # FLAC at each level has the same samples and the bytes of flac -LEVEL, and other formats have no levels.
-refuses 2 "--compression '9': LEVEL is a whole number from 0 to 8" in.wav ir.wav k.flac --compression 9
+refuses 2 "--compression '9': must be 0 to 8" in.wav ir.wav k.flac --compression 9
 refuses 1 "k.wav: levels of compression are FLAC's" in.wav ir.wav k.wav --compression 5
 for level in 0 5 8; do
     runs -b cpu in.wav ir.wav k$level.flac --encoding s16 --compression $level
@@ -40,8 +40,8 @@ for level in 0 5 8; do
     fi
 done
 cmp k5.flac j.flac || fail "the default is not level 5"
-refuses 2 "--format 'mp9': no such format" in.wav ir.wav out.wav --format mp9
-refuses 2 "--encoding 's17': no such encoding" in.wav ir.wav out.wav --encoding s17
+refuses 2 "--format 'mp9': must be a format such as wav" in.wav ir.wav out.wav --format mp9
+refuses 2 "--encoding 's17': must be an encoding such as u8" in.wav ir.wav out.wav --encoding s17
 refuses 1 "cannot hold 2 channels at 44100 Hz as float" in.wav ir.wav out.wav --format flac --encoding float
 # .opus holds one encoding, in a file that is named so and in --format; .ogg holds any that Ogg has.
 make_audio noise in48.wav wav-16 1 48000 9000 0.1
@@ -158,7 +158,7 @@ part "0.01 0.03 0.06 0.06 0.06 0.06" --tail auto:-20
 part "0.01 0.03 0.06 0.06 0.06 0.06 0.05 0.03" --tail auto:-300 # nothing is ever held back
 refuses 1 "none are valid" --mode valid count.wav step.wav out.wav
 refuses 2 "--tail needs --mode full" --mode same --tail 1 step.wav count.wav out.wav
-refuses 2 "seconds, auto, or auto:DB" --tail long step.wav count.wav out.wav
+refuses 2 "must be all, seconds up to 1000000, auto, or auto:DB" --tail long step.wav count.wav out.wav
 make_audio sparse quiet.wav 30000 1 44100 0 20000 # a gap in the tail that is quiet, and then something again
 make_audio taps blip.wav 1 44100 0.5
 runs -b cpu blip.wav quiet.wav out.wav --tail auto

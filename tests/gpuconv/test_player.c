@@ -115,12 +115,12 @@ static void one_channel_through_every_layout(void **state) {
         const gc_player_config config = {.input = input,
                                          .responses = responses,
                                          .response_count = count,
-                                         .layout = GPUCONV_LAYOUT_STEREO,
-                                         .direction = "30,0",
+                                         .settings.preparation.layout = GPUCONV_LAYOUT_STEREO,
+                                         .settings.preparation.direction = "30,0",
                                          .threads = 1,
                                          .backend = GPUCONV_BACKEND_CPU,
                                          .block = BLOCK,
-                                         .dry = -6,
+                                         .settings.preparation.dry = -6,
                                          .crossfade = 0.05};
         gc_player *player;
         gc_player_view view;
@@ -153,11 +153,11 @@ static void a_layout_that_is_asked_for_is_kept(void **state) {
     const gc_player_config config = {.input = input,
                                      .responses = responses,
                                      .response_count = 1,
-                                     .layout = GPUCONV_LAYOUT_SOURCE,
+                                     .settings.preparation.layout = GPUCONV_LAYOUT_SOURCE,
                                      .threads = 1,
                                      .backend = GPUCONV_BACKEND_CPU,
                                      .block = BLOCK,
-                                     .dry = -HUGE_VAL};
+                                     .settings.preparation.dry = -HUGE_VAL};
     gc_player *player;
     gpuconv_error error = {0};
     CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s", error.message);
@@ -186,14 +186,14 @@ static void check_turn(const char *name, int channels, const char *direction, co
     const gc_player_config config = {.input = input,
                                      .responses = responses,
                                      .response_count = 1,
-                                     .layout = GPUCONV_LAYOUT_STEREO,
-                                     .direction = direction,
-                                     .speakers = speakers,
+                                     .settings.preparation.layout = GPUCONV_LAYOUT_STEREO,
+                                     .settings.preparation.direction = direction,
+                                     .settings.preparation.speakers = speakers,
                                      .follow = turns,
                                      .threads = 1,
                                      .backend = GPUCONV_BACKEND_CPU,
                                      .block = BLOCK,
-                                     .dry = -HUGE_VAL};
+                                     .settings.preparation.dry = -HUGE_VAL};
     gc_player *player;
     gpuconv_error error = {0};
     CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s: %s", name, error.message);
@@ -237,24 +237,26 @@ static void check_motion(const char *name, int channels, gc_player_config config
     config.threads = 1;
     config.backend = GPUCONV_BACKEND_CPU;
     config.block = BLOCK;
-    config.dry = -HUGE_VAL;
+    config.settings.preparation.dry = -HUGE_VAL;
     CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s: %s", name, error.message);
     gc_player_view view;
     gc_player_get_view(player, &view);
     const int64_t latency = view.latency;
-    CHECK(!(config.path || config.head) || strstr(view.applied, " rows)"), "%s: how many rows? %s", name, view.applied);
+    CHECK(!(config.settings.job.path || config.settings.job.head) || strstr(view.applied, " rows)"),
+          "%s: how many rows? %s", name, view.applied);
     guarded heard = play(player, 2);
     gc_player_free(player);
     assert_int_equal(gpuconv_sofa_open(sofa, RATE, &set, NULL), GPUCONV_OK);
-    assert_int_equal(config.path ? gpuconv_path_load(config.path, channels, &path, NULL)
-                                 : gpuconv_path_new_still(config.speakers, channels, &path, NULL),
+    assert_int_equal(config.settings.job.path
+                         ? gpuconv_path_load(config.settings.job.path, channels, &path, NULL)
+                         : gpuconv_path_new_still(config.settings.preparation.speakers, channels, &path, NULL),
                      GPUCONV_OK);
-    const char *turns = config.head ? config.head : config.follow;
+    const char *turns = config.settings.job.head ? config.settings.job.head : config.follow;
     assert_true(!turns || gpuconv_head_load(turns, &head, NULL) == GPUCONV_OK);
     gpuconv_motion_config moving = gpuconv_motion_config_default();
     moving.head = head;
-    moving.doppler = config.doppler;
-    moving.decode = config.decode;
+    moving.doppler = config.settings.job.doppler;
+    moving.decode = config.settings.preparation.decode;
     assert_int_equal(gpuconv_motion_new(set, path, &moving, &motion, NULL), GPUCONV_OK);
     guarded want = guarded_new(2, x.frames + gpuconv_motion_tail(motion));
     int64_t got;
@@ -288,19 +290,24 @@ static void paths_and_heads_give_the_samples_of_a_file(void **state) {
     FILE *g = fopen(head, "w");
     assert_true(f && g && fputs("0 0 0 1\n0.6 300 20 4\n", f) >= 0 && fputs("0 0\n0.7 100 20 5\n", g) >= 0);
     assert_true(fclose(f) == 0 && fclose(g) == 0);
-    check_motion("a path", 1, (gc_player_config){.path = path, .head = head, .doppler = true});
-    check_motion("a path and a tracker", 1, (gc_player_config){.path = path, .follow = rest});
-    check_motion("a bed", 6, (gc_player_config){.speakers = "5.1", .head = head});
+    check_motion(
+        "a path", 1,
+        (gc_player_config){.settings.job.path = path, .settings.job.head = head, .settings.job.doppler = true});
+    check_motion("a path and a tracker", 1, (gc_player_config){.settings.job.path = path, .follow = rest});
+    check_motion("a bed", 6, (gc_player_config){.settings.preparation.speakers = "5.1", .settings.job.head = head});
     check_motion("ambisonics", 4,
-                 (gc_player_config){.speakers = "ambisonic", .head = head, .decode = GPUCONV_DECODE_ALIGNED});
+                 (gc_player_config){.settings.preparation.speakers = "ambisonic",
+                                    .settings.job.head = head,
+                                    .settings.preparation.decode = GPUCONV_DECODE_ALIGNED});
     gc_player *player;
     gpuconv_error error = {0};
     char input[300], sofa[300];
     const char *responses[] = {sofa};
     snprintf(sofa, sizeof sofa, "%s", files_source("tests/sofa/head.sofa"));
     snprintf(input, sizeof input, "%s", files_path("moved.wav"));
-    const gc_player_config wrong[] = {
-        {.head = head}, {.path = path, .speakers = "mono"}, {.path = path, .follow = head, .head = head}};
+    const gc_player_config wrong[] = {{.settings.job.head = head},
+                                      {.settings.job.path = path, .settings.preparation.speakers = "mono"},
+                                      {.settings.job.path = path, .follow = head, .settings.job.head = head}};
     for (int i = 0; i < COUNT(wrong); i++) {
         gc_player_config config = wrong[i];
         config.input = input;
@@ -369,7 +376,7 @@ static void a_recording_replaces_no_file_that_is_read(void **state) {
                                          .response_count = 1,
                                          .record = records[i],
                                          .block = BLOCK,
-                                         .dry = -HUGE_VAL};
+                                         .settings.preparation.dry = -HUGE_VAL};
         assert_int_equal(gc_player_new(&config, &player, &error), GPUCONV_ERROR_ARGUMENT);
         CHECK(strstr(error.message, "would replace a file of the same job"), "%s", error.message);
     }

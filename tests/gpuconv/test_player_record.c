@@ -28,7 +28,7 @@ static gc_player *begin_live(const char *recording, double seconds) {
                                      .block = BLOCK,
                                      .record = recording,
                                      .seconds = seconds,
-                                     .dry = -HUGE_VAL};
+                                     .settings.preparation.dry = -HUGE_VAL};
     gc_player *player;
     gpuconv_error error = {0};
     CHECK(gc_player_new(&config, &player, &error) == GPUCONV_OK, "%s", error.message);

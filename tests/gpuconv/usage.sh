@@ -47,7 +47,7 @@ refuses 2 "--threads '99999999999999999999': COUNT is a whole number from 0 to 1
 refuses 2 "--gain" --gain 201 in.wav ir.wav out.wav
 refuses 2 "--gain" --gain -200.5 in.wav ir.wav out.wav
 refuses 2 "--gain" --gain nan in.wav ir.wav out.wav
-refuses 2 "--gain 'loud': DB is a number from -200 to 200" --gain loud in.wav ir.wav out.wav
+refuses 2 "--gain 'loud': must be -200 to 200 dB" --gain loud in.wav ir.wav out.wav
 refuses 2 "--gain ''" --gain= in.wav ir.wav out.wav
 refuses 2 "--gain ' 1'" "--gain= 1" in.wav ir.wav out.wav
 refuses 2 "--plot ''" --plot= in.wav ir.wav out.wav
@@ -126,8 +126,19 @@ for command in "" batch bench "bench rows" "bench rt" calibrate "ir correct" "ir
 done
 [ "$(wc -l <"$work/log/examples")" -eq 24 ] || fail "not twenty-four examples"
 
-# The examples work as they stand, at the top of the checkout.
+# The documents name every option of a job and of a batch, or its column.
 root=$(cd "$SOURCE" && pwd)
+for command in "" batch; do
+    # shellcheck disable=SC2086
+    runs $command --help
+    grep -oE '^ {2}(-., | {4})--[a-z-]+' "$work/log/out" | sed 's/.*--//' | grep -vE '^(help|version)$' >"$work/log/options"
+    [ "$(wc -l <"$work/log/options")" -gt 30 ] || fail "$command --help lists few options"
+    while read -r option; do
+        grep -qE -- "--$option([^a-z-]|$)|\`$(echo "$option" | tr - _)\`" "$root"/docs/*.md || fail "no document names --$option"
+    done <"$work/log/options"
+done
+
+# The examples work as they stand, at the top of the checkout.
 ln -s "$root/samples" samples && ln -s "$root/impulses" impulses
 while read -r line; do
     case $line in

@@ -1,6 +1,7 @@
 """Files and responses: the same bytes and figures as the command, levels of errors, progress, and Ctrl-C."""
 
 import errno
+import inspect
 import json
 import os
 import pathlib
@@ -178,8 +179,10 @@ def test_read_and_write(tmp_path, rng):
         (lambda d: gpuconv.write(d / "x.xyz", np.zeros(3, np.float32), 8000), ValueError, "x.xyz: .* or name the format with format$"),
         (lambda d: gpuconv.write(d / "x.wav", np.zeros(3, np.float32), 8000.5), ValueError, "rate=8000.5"),
         (lambda d: gpuconv.prepare_ir(d / "x.wav", inputs=1, rate=8000, room=2), TypeError, "no step 'room'"),
+        (lambda d: gpuconv.prepare_ir(d / "x.wav", inputs=1, rate=8000, trim=3), ValueError, "trim: must be -300 to 0 dB, not '3.0'"),
+        (lambda d: gpuconv.prepare_ir(d / "x.wav", inputs=1, rate=8000, fade="1"), TypeError, "fade='1': use a number"),
         (lambda d: gpuconv.convolve_file("a", "b", "c", mode="causal"), ValueError, "mode='causal'"),
-        (lambda d: gpuconv.convolve_file("a", "b", "c", tail="long"), ValueError, "tail='long'"),
+        (lambda d: gpuconv.convolve_file("a", "b", "c", tail="long"), ValueError, "tail: must be all, seconds"),
         (lambda d: gpuconv.acoustics(np.ones(5, np.float32)), TypeError, "needs its rate"),
         (lambda d: gpuconv.acoustics(np.ones(5, np.float32), 48000, band=40000), ValueError, "band=40000"),
     ],
@@ -381,3 +384,13 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path):
         gpuconv.read(tmp_path / "cut.wav")
     with pytest.raises(Exception, match="damaged or cut off"):
         gpuconv.convolve_file(tmp_path / "a.wav", tmp_path / "cut.wav", tmp_path / "out.wav")
+
+
+def test_every_setting_of_the_library_is_a_keyword():
+    """A line that the table of settings gets is a keyword of these functions, too, under the same name."""
+    settings = {name for name, _, _ in gpuconv._core.settings()}
+    prepared, batched = set(gpuconv.Preparation.__annotations__), set(gpuconv.BatchOptions.__annotations__)
+    own = set(inspect.signature(gpuconv.convolve_file).parameters)
+    assert prepared <= settings
+    assert settings <= prepared | own | batched
+    assert batched - settings == {"preset", "length", "offset", "input_length", "noise_offset", "snr"}

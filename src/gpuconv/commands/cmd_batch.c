@@ -8,6 +8,7 @@
 #include "libtools/batch/output/results.h"
 #include "libtools/batch/run/batch.h"
 #include "progress.h"
+#include "setting_options.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,70 +18,38 @@
 /* ---- Options that are the defaults of a manifest's columns ---- */
 
 typedef struct column_options {
-    char *text[GC_COLUMNS]; /* values of the options that are columns; NULL: not given */
-    char *preset, *length;
-    char **series, **noises;
-    int reverse, minimum_phase, level_match;
+    char *preset, *length, *snr;
+    char **noises;
+    int level_match;
 } column_options;
 
-#define GC_WORDS_PRESET "none|speech"
-#define GC_WORDS_LENGTH "full|input"
-
-/* Lines of an option table for the defaults `d`. Values are texts, because a manifest's columns are. */
-// clang-format off
-#define GC_COLUMN_OPTION(d, name, letter, column, help, value) \
-    {name, letter, POPT_ARG_STRING, &(d).text[column], 0, help, value}
-#define GC_BATCH_TABLE(d) \
-    {"preset", '\0', POPT_ARG_STRING, &(d).preset, 0, \
-     "speech: --align peak --length input, so that each output is as long as its input and labels stay where they were " \
-     "(default: none)", GC_WORDS_PRESET}, \
-    {"length", '\0', POPT_ARG_STRING, &(d).length, 0, "input: each output is as long as its input; same as --tail 0 (default: full)", GC_WORDS_LENGTH}, \
-    GC_COLUMN_OPTION(d, "mode", '\0', GC_COLUMN_MODE, "full, same or valid, as for one file (default: full)", "full|same|valid"), \
-    GC_COLUMN_OPTION(d, "tail", '\0', GC_COLUMN_TAIL, "how much to keep after the end of the input: SECONDS, auto or auto:DB (default: all)", "SECONDS|auto"), \
-    GC_COLUMN_OPTION(d, "gain", 'g', GC_COLUMN_GAIN, "gain of the whole output, or a range to draw from, such as -6:0", "DB|LOW:HIGH"), \
-    GC_COLUMN_OPTION(d, "level", '\0', GC_COLUMN_LEVEL, "level of each output: peak:DB, rms:DB, loudness:LUFS, or input for the RMS of the input", "KIND:DB"), \
-    {"level-match", '\0', POPT_ARG_NONE, &(d).level_match, 0, "--level input, the RMS of the input, as lhotse does (default: the response's own gain)", NULL}, \
-    GC_COLUMN_OPTION(d, "early", '\0', GC_COLUMN_EARLY_MS, "also write the reflections up to MS after the direct sound, to NAME.early.EXT", "MS"), \
-    {"noises", '\0', POPT_ARG_ARGV, &(d).noises, 0, "noise for each input: files, patterns or a list; short noise is repeated, a part of long noise is drawn", "PATTERN..."}, \
-    GC_COLUMN_OPTION(d, "snr", '\0', GC_COLUMN_SNR, "power of the output over that of the noise, or a range to draw from, such as 5:20", "DB|LOW:HIGH")
-#define GC_BATCH_RESPONSE_TABLE(d) \
-    GC_COLUMN_OPTION(d, "ir-layout", '\0', GC_COLUMN_IR_LAYOUT, "order of a response's channels, as for one file (default: auto, a mono input gives an output for each)", "auto|source|output|packed|stereo"), \
-    GC_COLUMN_OPTION(d, "ir-start", '\0', GC_COLUMN_IR_START, "skip the first SECONDS of each response", "SECONDS"), \
-    GC_COLUMN_OPTION(d, "ir-length", '\0', GC_COLUMN_IR_LENGTH, "use only SECONDS of each response (default: all)", "SECONDS"), \
-    GC_COLUMN_OPTION(d, "trim", '\0', GC_COLUMN_TRIM, "cut off the end that stays below DB relative to the peak, such as -60", "DB"), \
-    GC_COLUMN_OPTION(d, "align", '\0', GC_COLUMN_ALIGN, "onset: cut off the silence before a response; peak: make its peak time zero (default: none)", "none|onset|peak"), \
-    {"reverse", '\0', POPT_ARG_NONE, &(d).reverse, 0, "reverse each response in time", NULL}, \
-    GC_COLUMN_OPTION(d, "stretch", '\0', GC_COLUMN_STRETCH, "make each response longer by FACTOR", "FACTOR"), \
-    {"minimum-phase", '\0', POPT_ARG_NONE, &(d).minimum_phase, 0, "make each response minimum-phase", NULL}, \
-    GC_COLUMN_OPTION(d, "fade", '\0', GC_COLUMN_FADE, "fade each response out over its last SECONDS", "SECONDS"), \
-    {"series", '\0', POPT_ARG_ARGV, &(d).series, 0, "convolve each response with another response FILE; may be repeated", "FILE"}, \
-    GC_COLUMN_OPTION(d, "predelay", '\0', GC_COLUMN_PREDELAY, "insert silence before each response", "SECONDS"), \
-    GC_COLUMN_OPTION(d, "normalize", 'n', GC_COLUMN_NORMALIZE, "scale each response, as for one file (default: none)", "none|peak|l1|energy|loudness"), \
-    GC_COLUMN_OPTION(d, "ir-gain", '\0', GC_COLUMN_IR_GAIN, "gain of each response", "DB"), \
-    GC_COLUMN_OPTION(d, "wet", 'w', GC_COLUMN_WET, "gain of the convolved signal, or a range", "DB|LOW:HIGH"), \
-    GC_COLUMN_OPTION(d, "dry", 'y', GC_COLUMN_DRY, "gain at which the input itself is added, or a range (default: not added)", "DB|LOW:HIGH")
-#define GC_BATCH_FILE_TABLE(d) \
-    GC_COLUMN_OPTION(d, "format", 'f', GC_COLUMN_FORMAT, "container of the outputs and their extension, such as wav, flac or opus (default: wav)", "NAME"), \
-    GC_COLUMN_OPTION(d, "encoding", 'e', GC_COLUMN_ENCODING, "sample format of the outputs, such as s16 or float (default: that of the input)", "NAME"), \
-    GC_COLUMN_OPTION(d, "dither", '\0', GC_COLUMN_DITHER, "noise added before rounding to integers (default: none)", "none|tpdf"), \
-    GC_COLUMN_OPTION(d, "compression", '\0', GC_COLUMN_COMPRESSION, "level of FLAC: 0 is fastest, 8 smallest, as the command flac has them (default: 5)", "0..8")
-// clang-format on
+static gc_given given_settings[GC_SETTINGS];
 
 /* Sets a column unless an option has set it. @return false: out of memory */
 static bool set_default(gc_entry_texts *row, int column, const char *text) {
     return row->text[column] || gc_texts_set(row, column, text);
 }
 
-static bool fill_row(const column_options *d, gc_entry_texts *row) {
+/* Copies the settings, which are columns of the same names. @return false: out of memory */
+static bool copy_settings(const gc_given *given, gc_entry_texts *row) {
     bool good = true;
-    for (int c = 0; c < GC_COLUMNS && good; c++)
-        good = !d->text[c] || gc_texts_set(row, c, d->text[c]);
-    for (char **s = d->series; s && *s && good; s++)
-        good = gc_texts_append(row, GC_COLUMN_SERIES, *s);
-    if (good && d->reverse)
-        good = gc_texts_set(row, GC_COLUMN_REVERSE, "1");
-    if (good && d->minimum_phase)
-        good = gc_texts_set(row, GC_COLUMN_MINIMUM_PHASE, "1");
+    for (int i = 0; i < GC_SETTINGS && good; i++) {
+        const int column = gc_column_find(gc_settings_table[i].column);
+        if (column < 0)
+            continue;
+        if (gc_settings_table[i].kind == GC_KIND_FLAG)
+            good = !given[i].flag || gc_texts_set(row, column, "1");
+        else if (gc_settings_table[i].kind != GC_KIND_FILES)
+            good = !given[i].text || gc_texts_set(row, column, given[i].text);
+        else
+            for (char **s = given[i].list; s && *s && good; s++)
+                good = gc_texts_append(row, column, *s);
+    }
+    return good;
+}
+
+static bool fill_row(const column_options *d, gc_entry_texts *row) {
+    bool good = copy_settings(given_settings, row) && (!d->snr || gc_texts_set(row, GC_COLUMN_SNR, d->snr));
     if (good && d->level_match)
         good = gc_texts_set(row, GC_COLUMN_LEVEL, "input");
     if (good && d->length && strcmp(d->length, "input") == 0)
@@ -92,24 +61,15 @@ static bool fill_row(const column_options *d, gc_entry_texts *row) {
     return good;
 }
 
-/* Returns the option of a column, as the user spells it. */
-static void option_name(int column, char *name, size_t room) {
-    (void)snprintf(name, room, "--%s", column == GC_COLUMN_EARLY_MS ? "early" : gc_columns[column]);
-    for (char *c = name; *c; c++)
-        *c = *c == '_' ? '-' : *c;
-}
-
 static int check_row(const gc_entry_texts *row) {
     int column, status = GC_EXIT_DONE;
-    char *reason, name[40];
+    char *reason;
     if (!gc_texts_check(row, &column, &reason))
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
-    if (reason && column >= 0) {
-        option_name(column, name, sizeof name);
-        status = gc_print_error(GC_EXIT_USAGE, "%s %s; try --help", name, reason);
-    } else if (reason) {
-        status = gc_print_error(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", reason);
-    }
+    if (reason)
+        status = column >= 0
+                     ? gc_refuse_setting(&gc_settings_table[column - GC_COLUMN_RECIPE], row->text[column])
+                     : gc_print_error(GC_EXIT_USAGE, "the options are not valid for any file: %s; try --help", reason);
     free(reason);
     return status;
 }
@@ -118,9 +78,9 @@ static int check_row(const gc_entry_texts *row) {
  * GC_EXIT_DONE, or GC_EXIT_USAGE or GC_EXIT_FAILED after a message */
 static int defaults_row(const column_options *d, gc_entry_texts *row) {
     *row = (gc_entry_texts){.stem = NULL};
-    if (d->text[GC_COLUMN_TAIL] && d->length)
+    if (given_settings[GC_SETTING_TAIL].text && d->length)
         return gc_print_error(GC_EXIT_USAGE, "--tail and --length exclude each other; try --help");
-    if (d->text[GC_COLUMN_LEVEL] && d->level_match)
+    if (given_settings[GC_SETTING_LEVEL].text && d->level_match)
         return gc_print_error(GC_EXIT_USAGE, "--level and --level-match exclude each other; try --help");
     if (!fill_row(d, row))
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
@@ -421,9 +381,27 @@ static struct poptOption table[] = {
      "NUMBER"},
     {"segments", '\0', POPT_ARG_STRING, &given.segments, 0, "Kaldi segments of a wav.scp (default: that of a folder)",
      "FILE"},
-    GC_BATCH_TABLE(given.defaults),
-    GC_BATCH_RESPONSE_TABLE(given.defaults),
-    GC_BATCH_FILE_TABLE(given.defaults),
+    {"preset", '\0', POPT_ARG_STRING, &given.defaults.preset, 0,
+     "speech: --align peak --length input, so that each output is as long as its input and labels stay where they were "
+     "(default: none)",
+     "none|speech"},
+    {"length", '\0', POPT_ARG_STRING, &given.defaults.length, 0,
+     "input: each output is as long as its input; same as --tail 0 (default: full)", "full|input"},
+    {"level-match", '\0', POPT_ARG_NONE, &given.defaults.level_match, 0,
+     "--level input, the RMS of the input, as lhotse does (default: the response's own gain)", NULL},
+    {"noises", '\0', POPT_ARG_ARGV, &given.defaults.noises, 0,
+     "noise for each input: files, patterns or a list; short noise is repeated, a part of long noise is drawn",
+     "PATTERN..."},
+    {"snr", '\0', POPT_ARG_STRING, &given.defaults.snr, 0,
+     "power of the output over that of the noise, or a range to draw from, such as 5:20", "DB|LOW:HIGH"},
+    // clang-format off
+    GC_SETTINGS_OF_RESULT(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_LEVELS(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_BATCH(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_LAYOUT(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_RESPONSE(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_FILE(GC_SETTING_OPTION)
+    // clang-format on
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
      "where to compute (default: auto, which uses GPUs from 1280 files per core)", GC_WORDS_BACKEND},
     {"device", '\0', POPT_ARG_STRING, &given.devices, 0,
@@ -433,14 +411,15 @@ static struct poptOption table[] = {
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 
-static const gc_option_group groups[] = {{"out", "Results"},
-                                         {"inputs", "Patterns instead of a manifest, and choices"},
-                                         {"preset", "Outputs (defaults of the manifest's columns)"},
-                                         {"ir-layout", "Responses (defaults of the manifest's columns)"},
-                                         {"format", "Files"},
-                                         {"backend", "Computation"},
-                                         {"quiet", "Messages"},
-                                         {NULL, NULL}};
+static const gc_option_group groups[] = {
+    {"out", "Results"},
+    {"inputs", "Patterns instead of a manifest, and choices"},
+    {"preset", "Outputs (defaults of the manifest's columns; gain, wet, dry and snr may be ranges LOW:HIGH)"},
+    {"ir-layout", "Responses (defaults of the manifest's columns)"},
+    {"format", "Files"},
+    {"backend", "Computation"},
+    {"quiet", "Messages"},
+    {NULL, NULL}};
 
 const gc_command gc_command_batch = {
     .name = "gpuconv batch",

@@ -10,7 +10,7 @@
 #include "libgpuconv/report/report.h"
 #include "libtools/room/page.h"
 #include "progress.h"
-#include "response_options.h"
+#include "setting_options.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,15 +18,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char words_mode[] = "full|same|valid", words_dither[] = "none|tpdf";
-
 typedef struct options {
-    char *backend, *algorithm, *report, *raw, *format, *encoding, *mode, *tail, *plot, *html, *dither, *path, *head;
-    int device, threads, compression, quiet, no_clobber, force, doppler;
-    double gain, interval, compare; /* compare: seconds; 0: the default; negative: none */
-    gc_response_options response;
+    char *backend, *algorithm, *report, *raw, *plot, *html;
+    int device, threads, quiet, no_clobber, force;
+    double compare; /* seconds; 0: the default; negative: none */
+    gc_settings settings;
     gc_meter meter;
 } options;
+
+static gc_given given_settings[GC_SETTINGS];
 
 static void note(void *context, const char *text) {
     options *o = context;
@@ -76,76 +76,36 @@ static int configure(const options *o, gpuconv_config *config, gpuconv_report_fo
     return GC_EXIT_DONE;
 }
 
-/* Parses --tail: "2.5" is a number of seconds, "auto" a floor of -90 dBFS, "auto:-60" another floor. */
-static bool parse_tail(const char *text, gpuconv_job *job) {
-    double value;
-    if (strcmp(text, "auto") == 0) {
-        job->tail_floor = -90;
-        return true;
-    }
-    bool floor = strncmp(text, "auto:", 5) == 0;
-    if (!gc_number_parse(floor ? text + 5 : text, &value))
-        return false;
-    if (floor)
-        job->tail_floor = value;
-    else
-        job->tail = value;
-    return floor ? value < 0 && value >= -300 : value >= 0 && value <= 1e6;
-}
-
-static int fill_job(options *o, gpuconv_job *job, gpuconv_preparation *preparation) {
-    int mode = gc_choose("--mode", o->mode, words_mode);
-    int dither = mode < 0 ? -1 : gc_choose("--dither", o->dither, words_dither);
-    if (dither < 0)
-        return GC_EXIT_USAGE;
-    if (o->format && !gc_is_format_name(o->format))
-        return gc_print_error(
-            GC_EXIT_USAGE,
-            "--format '%.60s': no such format; wav, flac, aiff, w64, rf64, caf, au, ogg, opus, mp3 and raw "
-            "are some; try --help",
-            o->format);
-    if (o->encoding && !gc_is_encoding_name(o->encoding))
-        return gc_print_error(
-            GC_EXIT_USAGE,
-            "--encoding '%.60s': no such encoding; u8, s16, s24, s32, float, double, ulaw, alaw and vorbis "
-            "are some; try --help",
-            o->encoding);
+/* Reads the settings and fills in the job, which points to them. */
+static int fill_job(options *o, gpuconv_job *job) {
+    const gc_given *given = given_settings;
+    o->settings = gc_settings_default();
+    o->settings.preparation.layout = GPUCONV_LAYOUT_STEREO;
+    const int status = gc_given_settings_read(given, &o->settings);
+    if (status)
+        return status;
+    *job = o->settings.job;
     if (o->raw && !gc_is_raw_format(o->raw))
         return gc_print_error(
             GC_EXIT_USAGE,
             "--input-raw '%.60s': RATE,CHANNELS,ENCODING is needed, such as 48000,2,s16; RATE is 1 to "
             "10000000, CHANNELS 1 to 1024; try --help",
             o->raw);
-    if (o->tail && !parse_tail(o->tail, job))
-        return gc_print_error(
-            GC_EXIT_USAGE,
-            "--tail '%.60s': seconds, auto, or auto:DB; seconds are 0 to 1000000, DB is under 0, down to -300; try --help",
-            o->tail);
-    if (o->tail && mode)
+    if (given[GC_SETTING_TAIL].text && job->mode)
         return gc_print_error(GC_EXIT_USAGE, "--tail needs --mode full; try --help");
-    job->mode = (gpuconv_mode)mode;
-    job->dither = dither == 1;
-    job->gain = o->gain;
     job->raw = o->raw;
-    job->format = o->format;
-    job->encoding = o->encoding;
-    job->compression = o->compression + 1;
     job->plot = o->plot;
     job->compare = o->compare >= 0;
     job->compare_seconds = o->compare > 0 ? o->compare : 0;
     job->note = note;
     job->progress = o->quiet ? NULL : progress;
     job->context = o;
-    job->preparation = preparation;
-    job->path = o->path;
-    job->head = o->head;
-    job->interval = o->interval;
-    job->doppler = o->doppler;
-    if (!o->path && (o->doppler || (o->interval != 0 && !o->head)))
+    job->preparation = &o->settings.preparation;
+    if (!job->path && (job->doppler || (given[GC_SETTING_INTERVAL].text && !job->head)))
         return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
-    if ((o->path || o->head) && (o->html || o->plot || job->compare))
+    if ((job->path || job->head) && (o->html || o->plot || job->compare))
         return gc_print_error(GC_EXIT_USAGE, "--path and --head exclude --html, --plot and --compare; try --help");
-    return gc_response_options_apply(&o->response, preparation);
+    return GC_EXIT_DONE;
 }
 
 /* Checks, before the job, that a page can be made of it. */
@@ -217,12 +177,11 @@ static void describe_job(const gpuconv_report *r, const gpuconv_config *config, 
 static int run(options *o, const char *in, const char *response, const char *out) {
     gpuconv_config config;
     gpuconv_report_format format = GPUCONV_REPORT_TEXT;
-    gpuconv_preparation preparation;
-    gpuconv_job job = gpuconv_job_default();
+    gpuconv_job job;
     struct stat existing;
     int status = configure(o, &config, &format);
     if (!status)
-        status = fill_job(o, &job, &preparation);
+        status = fill_job(o, &job);
     if (status)
         return status;
     bool piped = strcmp(out, "-") == 0;
@@ -244,7 +203,7 @@ static int run(options *o, const char *in, const char *response, const char *out
     if ((wanted || told) && gpuconv_report_new(&report) != GPUCONV_OK && wanted)
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     gpuconv_error error = {0};
-    if (o->html && (status = check_page(o, &preparation, in, response, out)) != GC_EXIT_DONE) {
+    if (o->html && (status = check_page(o, job.preparation, in, response, out)) != GC_EXIT_DONE) {
         gpuconv_report_free(report);
         return status;
     }
@@ -280,7 +239,7 @@ static int run(options *o, const char *in, const char *response, const char *out
     return status ? status : page;
 }
 
-static options given = {.device = -1, .compression = -1, .compare = -1, .response = GC_RESPONSE_OPTIONS};
+static options given = {.device = -1, .compare = -1};
 
 /* Returns the subcommand that a word was probably meant as: its name, mistyped, or its last word alone, as "info" of
  * "ir info". NULL: none. */
@@ -317,44 +276,21 @@ static int command(const char **arguments, int count) {
     if (count != 3)
         return gc_print_error(GC_EXIT_USAGE, "three files are needed, IN IR OUT, not %d%s%.60s%s; try --help", count,
                               count ? ", beginning with '" : "", count ? arguments[0] : "", count ? "'" : "");
-    return run(&given, arguments[0], arguments[1], arguments[2]);
+    const int status = run(&given, arguments[0], arguments[1], arguments[2]);
+    gc_settings_free(&given.settings);
+    return status;
 }
 
 static struct poptOption table[] = {
-    {"mode", '\0', POPT_ARG_STRING, &given.mode, 0,
-     "full: keep all frames; same: the middle ones, as many as IN has; valid: the frames computed without zero "
-     "padding (default: full)",
-     words_mode},
-    {"tail", '\0', POPT_ARG_STRING, &given.tail, 0,
-     "how much to keep after the end of IN: SECONDS, auto (down to -90 dBFS) or auto:DB (default: all)",
-     "SECONDS|auto"},
-    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "gain of the whole output in decibels (default: 0)",
-     "DB"},
-    {"wet", 'w', POPT_ARG_DOUBLE, &given.response.wet, GC_RANGE_LEVEL,
-     "gain of the convolved signal in decibels (default: 0)", "DB"},
-    {"dry", 'y', POPT_ARG_DOUBLE, &given.response.dry, GC_RANGE_LEVEL,
-     "gain in decibels at which IN itself is added (default: not added)", "DB"},
-    {"path", '\0', POPT_ARG_STRING, &given.path, 0,
-     "of a SOFA file: move the channels of IN along FILE, a table with a line SECONDS, and AZIMUTH, ELEVATION[, DISTANCE] "
-     "for each channel, or messages /NUMBER/aed as oscdump prints them",
-     "FILE"},
-    {"head", '\0', POPT_ARG_STRING, &given.head, 0,
-     "of a SOFA file: turn the head as in FILE, a table with lines SECONDS YAW [PITCH [ROLL]], or messages /ypr as oscdump "
-     "prints them; with --path, --direction or --layout",
-     "FILE"},
-    {"interval", '\0', POPT_ARG_DOUBLE, &given.interval, GC_RANGE_INTERVAL,
-     "exchange the responses of moving channels and heads every SECONDS (default: 0.005)", "SECONDS"},
-    {"doppler", '\0', POPT_ARG_NONE, &given.doppler, 0,
-     "delay the sound of moving channels by its way, so that the pitch changes with the speed", NULL},
-    GC_RESPONSE_TABLE(given.response){"format", 'f', POPT_ARG_STRING, &given.format, 0,
-                                      "container of OUT, such as wav, flac or raw (default: from its extension)",
-                                      "NAME"},
-    {"encoding", 'e', POPT_ARG_STRING, &given.encoding, 0,
-     "sample format of OUT, such as s16, s24, float or vorbis (default: that of IN)", "NAME"},
-    {"compression", '\0', POPT_ARG_INT, &given.compression, GC_RANGE_COMPRESSION,
-     "level of FLAC: 0 is fastest, 8 smallest, as the command flac has them (default: 5)", "LEVEL"},
-    {"dither", '\0', POPT_ARG_STRING, &given.dither, 0, "noise added before rounding to integers (default: none)",
-     words_dither},
+    // clang-format off
+    GC_SETTINGS_OF_RESULT(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_LEVELS(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_SPACE(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_MOTION(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_LAYOUT(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_RESPONSE(GC_SETTING_OPTION)
+    GC_SETTINGS_OF_FILE(GC_SETTING_OPTION)
+    // clang-format on
     {"input-raw", '\0', POPT_ARG_STRING, &given.raw, 0, "read IN as samples without a header, such as 48000,2,s16",
      "RATE,CHANNELS,ENCODING"},
     {"no-clobber", '\0', POPT_ARG_NONE, &given.no_clobber, 0, "fail if OUT exists", NULL},
@@ -378,10 +314,13 @@ static struct poptOption table[] = {
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL},
     GC_OPTIONS_END};
 
-static const gc_option_group groups[] = {
-    {"mode", "Output"},  {"path", "Moving sources"}, {"ir-layout", "Impulse response, in the order of application"},
-    {"format", "Files"}, {"backend", "Computation"}, {"report", "Messages"},
-    {NULL, NULL}};
+static const gc_option_group groups[] = {{"mode", "Output"},
+                                         {"direction", "Directions, heads and moving sources"},
+                                         {"ir-layout", "Impulse response, in the order of application"},
+                                         {"format", "Files"},
+                                         {"backend", "Computation"},
+                                         {"report", "Messages"},
+                                         {NULL, NULL}};
 
 const gc_command gc_command_convolve = {
     .name = "gpuconv",

@@ -9,7 +9,7 @@
 #include "libgpuconv/core/visible.h"
 #include "osc/osc.h"
 #include "play_screen.h"
-#include "response_options.h"
+#include "setting_options.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -102,12 +102,13 @@ static void free_responses(play_files *files) {
 static const char words_backend[] = "cpu|cuda";
 
 typedef struct options {
-    char *output, *source, *record, *direction, *speakers, *interpolate, *decode, *follow, *path, *head, *osc;
-    double rate, seek, gain, wet, dry, crossfade, seconds, interval;
-    char *backend, *sound, *midi, *layout;
-    int block, channels, threads, loop, list, quiet, device, latency, doppler, by_distance, backend_index, sound_index,
-        layout_index, interpolate_index, decode_index;
+    char *output, *source, *record, *follow, *osc, *backend, *sound, *midi;
+    double rate, seek, crossfade, seconds;
+    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index;
+    gc_settings settings;
 } options;
+
+static gc_given given_settings[GC_SETTINGS];
 
 static int list_devices(const options *o) {
     gpuconv_error error = {0};
@@ -243,21 +244,9 @@ static int play(const options *o, const char *input, const char *const *response
                                .loop = o->loop,
                                .seek = o->seek,
                                .seconds = o->seconds,
-                               .gain = o->gain,
-                               .wet = o->wet,
-                               .dry = o->dry,
                                .crossfade = o->crossfade,
-                               .layout = (gpuconv_layout)o->layout_index,
-                               .direction = o->direction,
-                               .speakers = o->speakers,
-                               .interpolate = (gpuconv_interpolate)o->interpolate_index,
-                               .decode = (gpuconv_decode)o->decode_index,
+                               .settings = o->settings,
                                .follow = o->follow,
-                               .path = o->path,
-                               .head = o->head,
-                               .interval = o->interval,
-                               .doppler = o->doppler,
-                               .by_distance = o->by_distance,
                                .cancel = gc_catch_signals()};
     gpuconv_status status = gc_player_new(&config, &player, &error);
     if (status)
@@ -292,12 +281,13 @@ static int run(options *o, bool live, const char **paths, int count) {
     if (o->list)
         return list_devices(o);
     o->backend_index = gc_choose("--backend", o->backend, words_backend);
-    o->layout_index = o->backend_index < 0 ? -1 : gc_response_layout(o->layout);
-    o->interpolate_index = o->layout_index < 0 ? -1 : gc_response_interpolate(o->interpolate);
-    o->decode_index = o->interpolate_index < 0 ? -1 : gc_response_decode(o->decode);
-    if (o->decode_index < 0)
-        return GC_EXIT_USAGE;
-    if (!o->path && (o->doppler || (o->interval != 0 && !o->head)))
+    o->settings = gc_settings_default();
+    o->settings.preparation.layout = GPUCONV_LAYOUT_STEREO;
+    const int status = o->backend_index < 0 ? GC_EXIT_USAGE : gc_given_settings_read(given_settings, &o->settings);
+    if (status)
+        return status;
+    const gpuconv_job *job = &o->settings.job;
+    if (!job->path && (job->doppler || (given_settings[GC_SETTING_INTERVAL].text && !job->head)))
         return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
     gpuconv_error error = {0};
     if (o->osc && gc_osc_check(o->osc, &error))
@@ -313,7 +303,7 @@ static int run(options *o, bool live, const char **paths, int count) {
     return result;
 }
 
-static options given = {.device = -1, .dry = -HUGE_VAL, .crossfade = 0.1, .channels = 1};
+static options given = {.device = -1, .crossfade = 0.1, .channels = 1};
 
 static int play_command(const char **arguments, int count) {
     return run(&given, false, arguments, count);
@@ -330,34 +320,10 @@ static int live_command(const char **arguments, int count) {
     {"sound", '\0', POPT_ARG_STRING, &given.sound, 0, \
      "sound system (default: auto, PipeWire if it runs, else PortAudio)", GC_WORDS_SOUND}, \
     {"list-devices", '\0', POPT_ARG_NONE, &given.list, 0, "list the sound devices", NULL}, \
-    {"gain", 'g', POPT_ARG_DOUBLE, &given.gain, GC_RANGE_LEVEL, "gain of the whole output in decibels (default: 0)", "DB"}, \
-    {"wet", 'w', POPT_ARG_DOUBLE, &given.wet, GC_RANGE_LEVEL, "gain of the convolved signal in decibels (default: 0)", "DB"}, \
-    {"dry", 'y', POPT_ARG_DOUBLE, &given.dry, GC_RANGE_LEVEL, \
-     "gain in decibels at which the input itself is added (default: not added)", "DB"}, \
+    GC_SETTINGS_OF_LEVELS(GC_SETTING_OPTION) \
     {"crossfade", '\0', POPT_ARG_DOUBLE, &given.crossfade, GC_RANGE_CROSSFADE, \
      "crossfade between responses (default: 0.1)", "SECONDS"}, \
-    {"ir-layout", '\0', POPT_ARG_STRING, &given.layout, 0, \
-     "order of an IR's channels, as for files (default: stereo, four are true stereo)", GC_WORDS_LAYOUT}, \
-    {"direction", '\0', POPT_ARG_STRING, &given.direction, 0, \
-     "of a SOFA file: where a mono input comes from, in degrees to the left and up, and metres", "AZIMUTH,ELEVATION[,DISTANCE]"}, \
-    {"layout", '\0', POPT_ARG_STRING, &given.speakers, 0, \
-     "of a SOFA file: where the channels of the input come from: mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4, ambisonic, or a text " \
-     "file with a direction for each channel", "NAME|FILE"}, \
-    {"interpolate", '\0', POPT_ARG_STRING, &given.interpolate, 0, \
-     "of a SOFA file: take the nearest measured response, or one between the three around a direction (default: triangle)", \
-     GC_WORDS_INTERPOLATE}, \
-    {"by-distance", '\0', POPT_ARG_NONE, &given.by_distance, 0, \
-     "of a SOFA file: gain of the measured DISTANCE divided by that of the direction, 1/r", NULL}, \
-    {"decode", '\0', POPT_ARG_STRING, &given.decode, 0, \
-     "of a SOFA file: how ambisonics are decoded, as for files (default: magls)", GC_WORDS_DECODE}, \
-    {"path", '\0', POPT_ARG_STRING, &given.path, 0, \
-     "of a SOFA file: move the channels along FILE, as for files", "FILE"}, \
-    {"head", '\0', POPT_ARG_STRING, &given.head, 0, \
-     "of a SOFA file: turn the head as in FILE, as for files: the same samples", "FILE"}, \
-    {"interval", '\0', POPT_ARG_DOUBLE, &given.interval, GC_RANGE_INTERVAL, \
-     "exchange the responses of --path and --head every SECONDS (default: 0.005)", "SECONDS"}, \
-    {"doppler", '\0', POPT_ARG_NONE, &given.doppler, 0, \
-     "delay the sound of moving channels by its way, so that the pitch changes with the speed", NULL}, \
+    GC_SETTINGS_OF_LAYOUT(GC_SETTING_OPTION) GC_SETTINGS_OF_SPACE(GC_SETTING_OPTION) GC_SETTINGS_OF_MOTION(GC_SETTING_OPTION) \
     {"follow", '\0', POPT_ARG_STRING, &given.follow, 0, \
      "turn the head of a SOFA file: a text file with lines SECONDS YAW [PITCH [ROLL]], or a head tracker that sends OSC " \
      "messages /ypr with three floats to a UDP port, as --osc (default: 9000)", "FILE|osc[:[ADDRESS:]PORT]"}, \

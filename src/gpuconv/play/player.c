@@ -239,15 +239,12 @@ static const double fade = 0.02; /* seconds */
 
 /* Returns how a response is prepared; a SOFA file has directions. */
 static gpuconv_preparation preparation_of(const gc_player_config *c, const char *response) {
-    gpuconv_preparation how = gpuconv_preparation_default();
-    how.layout = c->layout;
-    if (gc_is_sofa(response)) {
-        how.direction = c->direction;
-        how.speakers = c->speakers;
-        how.interpolate = c->interpolate;
-        how.by_distance = c->by_distance;
-        how.decode = c->decode;
-    }
+    gpuconv_preparation how = c->settings.preparation;
+    how.size = sizeof how;
+    how.wet = 0; /* the callback mixes */
+    how.dry = -HUGE_VAL;
+    if (!gc_is_sofa(response))
+        how.direction = how.speakers = NULL;
     return how;
 }
 
@@ -269,14 +266,15 @@ static gpuconv_status open_follow(gc_player *p, gpuconv_error *error) {
         return GPUCONV_OK;
     if (c->response_count != 1 || !gc_is_sofa(c->responses[0]))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a turning head needs one SOFA file", c->responses[0]);
-    if (c->path || c->head) /* open_motion opens the rest */
+    if (c->settings.job.path || c->settings.job.head) /* open_motion opens the rest */
         return gc_follow_open(c->follow, &p->follow, error);
     gpuconv_status status = gpuconv_sofa_open(c->responses[0], p->rate, &p->sofa, error);
     if (!status)
         status = gc_follow_open(c->follow, &p->follow, error);
-    const int order = gc_spatial_is_ambisonic(c->speakers) ? gc_ambisonic_order(p->inputs) : 0;
+    const int order = gc_spatial_is_ambisonic(c->settings.preparation.speakers) ? gc_ambisonic_order(p->inputs) : 0;
     if (!status && order) /* once: the fit does not depend on the head */
-        status = gc_decoder_new(p->sofa, order, c->decode, false, &p->decoder, error);
+        status = gc_decoder_new(p->sofa, order, c->settings.preparation.decode, c->settings.preparation.diffuse_eq,
+                                &p->decoder, error);
     if (!status)
         gc_follow_at(p->follow, c->seek, p->head);
     return status;
@@ -308,7 +306,8 @@ gpuconv_status gc_player_follow(gc_player *p, gpuconv_error *error) {
 /* ---- Moving sources ---------------------------------------------------------------------------------------------- */
 
 static gc_sources sources_of(const gc_player_config *c) {
-    return (gc_sources){c->path, c->direction, c->speakers, c->head};
+    return (gc_sources){c->settings.job.path, c->settings.preparation.direction, c->settings.preparation.speakers,
+                        c->settings.job.head};
 }
 
 /* Checks that the configuration has what moving sources need. Returns ARGUMENT. */
@@ -316,7 +315,7 @@ static gpuconv_status check(const gc_player_config *c, gpuconv_error *error) {
     if (c->response_count != 1 || !gc_is_sofa(c->responses[0]))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a path and a head that turns need one SOFA file",
                        c->responses[0]);
-    if (c->follow && c->head)
+    if (c->follow && c->settings.job.head)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a head that is followed excludes one from a file");
     const gc_sources sources = sources_of(c);
     return gc_sources_check(&sources, error);
@@ -334,16 +333,17 @@ static gpuconv_status open_files(gc_player *p, gpuconv_error *error) {
 static gpuconv_status open_motion(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
     gpuconv_motion_config config = gpuconv_motion_config_default();
-    if (!c->path && !c->head)
+    if (!c->settings.job.path && !c->settings.job.head)
         return GPUCONV_OK;
     gpuconv_status status = check(c, error);
     if (!status)
         status = open_files(p, error);
-    config.interval = c->interval > 0 ? c->interval : config.interval;
-    config.interpolate = c->interpolate;
-    config.by_distance = c->by_distance;
-    config.doppler = c->doppler;
-    config.decode = c->decode;
+    config.interval = c->settings.job.interval > 0 ? c->settings.job.interval : config.interval;
+    config.interpolate = c->settings.preparation.interpolate;
+    config.by_distance = c->settings.preparation.by_distance;
+    config.doppler = c->settings.job.doppler;
+    config.decode = c->settings.preparation.decode;
+    config.diffuse_eq = c->settings.preparation.diffuse_eq;
     config.threads = c->threads;
     config.backend = c->backend;
     config.device = c->device;
@@ -359,13 +359,13 @@ static gpuconv_status open_motion(gc_player *p, gpuconv_error *error) {
     atomic_store(&p->lead, p->current_lead);
     atomic_store(&p->tail, gpuconv_motion_tail(p->motion) + p->current_lead);
     char path[64] = "", head[64] = "";
-    if (c->path)
+    if (c->settings.job.path)
         gc_track_describe(&p->path->text, path);
     if (p->turns)
         gc_track_describe(&p->turns->text, head);
     (void)snprintf(p->applied, sizeof p->applied, "%d channel%s %s%s%s%s, %d directions", p->inputs,
-                   p->inputs == 1 ? "" : "s", c->path ? "along a path" : "in place", path,
-                   c->head ? " before a head that turns" : "", head, gpuconv_sofa_directions(p->sofa));
+                   p->inputs == 1 ? "" : "s", c->settings.job.path ? "along a path" : "in place", path,
+                   c->settings.job.head ? " before a head that turns" : "", head, gpuconv_sofa_directions(p->sofa));
     return p->outputs <= GC_PLAYER_CHANNELS
                ? GPUCONV_OK
                : gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "cannot play %d channels; use up to %d", p->outputs,
@@ -394,7 +394,7 @@ static bool is_widened(const gc_player_config *config, int inputs) {
     for (int i = 0; inputs == 1 && i < config->response_count; i++) {
         const int channels = count_channels(config->responses[i]);
         one = one || channels == 1;
-        two = two || channels == 2 || (channels == 4 && config->layout == GPUCONV_LAYOUT_STEREO);
+        two = two || channels == 2 || (channels == 4 && config->settings.preparation.layout == GPUCONV_LAYOUT_STEREO);
     }
     return one && two;
 }
@@ -634,7 +634,8 @@ static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
         return gc_fail_memory(error, "the recording");
     const gc_player_config *c = &p->config;
     const gc_output_options wish = {.cancel = c->cancel};
-    const char *const more[] = {c->input, c->speakers, c->follow, c->path, c->head};
+    const char *const more[] = {c->input, c->settings.preparation.speakers, c->follow, c->settings.job.path,
+                                c->settings.job.head};
     gpuconv_status status = gc_ir_keep_files(c->record, c->responses, c->response_count, error);
     if (!status)
         status = gc_ir_keep_files(c->record, more, 5, error);
@@ -689,7 +690,8 @@ gpuconv_status gc_player_new(const gc_player_config *config, gc_player **player,
     p->tail_frames_left = -1;
     p->limit = INT64_MAX;
     atomic_store(&p->seek, config->seek > 0 ? 0 : -1);
-    gc_player_set_levels(p, config->gain, config->wet, config->dry);
+    gc_player_set_levels(p, config->settings.job.gain, config->settings.preparation.wet,
+                         config->settings.preparation.dry);
     gpuconv_status status = open_all(p, error);
     if (status) {
         gc_player_free(p);

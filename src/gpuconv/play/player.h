@@ -13,6 +13,7 @@
 
 #include "device.h"
 #include "gpuconv.h"
+#include "libgpuconv/ir/settings.h"
 
 enum { GC_PLAYER_CHANNELS = 64 };
 
@@ -33,19 +34,11 @@ typedef struct gc_player_config {
     int device;              /* CUDA device */
     int64_t latency;         /* frames of latency that may be added to reduce the work per block */
     bool loop;
-    double seek;                      /* seconds */
-    double seconds;                   /* that are played, and recorded; 0: to the end */
-    double gain, wet, dry;            /* dB; dry -INFINITY: no dry signal */
-    double crossfade;                 /* seconds, between responses */
-    gpuconv_layout layout;            /* of the responses' channels */
-    const char *direction, *speakers; /* of a SOFA file, as in gpuconv_preparation; NULL: none */
-    gpuconv_interpolate interpolate;  /* of a SOFA file */
-    gpuconv_decode decode;            /* of ambisonics with a SOFA file */
+    double seek;                /* seconds */
+    double seconds;             /* that are played, and recorded; 0: to the end */
+    gc_settings settings;       /* levels, layout, directions and moving sources */
+    double crossfade;           /* seconds, between responses */
     const char *follow;         /* orientation of the head for a SOFA file (gc_follow_open); NULL: it does not turn */
-    const char *path, *head;    /* of a SOFA file: where the channels move, and how the head turns, as in
-                                   gpuconv_job; NULL: they do not */
-    double interval;            /* with them: seconds after which responses are exchanged; 0: 0.005 */
-    bool doppler, by_distance;  /* of moving sources */
     const volatile int *cancel; /* cancels waiting for a pipe; NULL: none */
 } gc_player_config;
 

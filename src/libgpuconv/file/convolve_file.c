@@ -12,6 +12,7 @@
 #include "libgpuconv/core/sized_struct.h"
 #include "libgpuconv/ir/prepare.h"
 #include "libgpuconv/ir/read_files.h"
+#include "libgpuconv/ir/settings.h"
 #include "libgpuconv/report/plot.h"
 
 #include <string.h>
@@ -200,6 +201,8 @@ static gpuconv_status read_structures(const gpuconv_job *job, const gpuconv_conf
     if (!status)
         status = gc_preparation_read(own->job.preparation, &own->preparation, error);
     own->job.preparation = &own->preparation;
+    if (!status)
+        status = gc_settings_check(&own->job, offsetof(gc_settings, job), sizeof own->job, error);
     return status ? status : gc_config_read(config, &own->config, error);
 }
 

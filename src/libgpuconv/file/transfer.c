@@ -279,8 +279,6 @@ gpuconv_status gc_transfer_open(gc_transfer *t, const gpuconv_job *job, int chan
     like.speakers = same_channels ? like.speakers : 0;
     const gc_output_options wish = {
         .format = job->format, .encoding = job->encoding, .compression = job->compression, .cancel = gc_cancel_flag()};
-    if (job->compression < 0 || job->compression > 9)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "levels of compression are 0 to 8, not %d", job->compression - 1);
     const gpuconv_status status = gc_writer_new(job->output, &wish, &like, channels, frames, &t->writer, error);
     return status ? status : gc_metadata_copy(t->reader, t->writer, same_channels, error);
 }

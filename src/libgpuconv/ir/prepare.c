@@ -6,6 +6,7 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
 #include "object.h"
+#include "settings.h"
 #include "spatial.h"
 
 #include <math.h>
@@ -156,28 +157,9 @@ static gpuconv_status apply_step(step s, const gpuconv_ir *ir, const preparation
 }
 
 gpuconv_status gc_preparation_check(const gpuconv_preparation *p, gpuconv_error *error) {
-    if (!(p->start >= 0 && p->length >= 0 && p->fade >= 0 && p->predelay >= 0 && p->start <= 1e6 && p->length <= 1e6 &&
-          p->fade <= 1e6 && p->predelay <= 1e6))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "start, length, fade and predelay of a response are 0 to 1000000 seconds");
-    if (!gc_is_gain(p->gain))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain is -%d to %d dB, not %g", GC_MAX_DECIBELS,
-                       GC_MAX_DECIBELS, p->gain);
-    if (!(p->trim == 0 || (p->trim < 0 && p->trim >= -300)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the level of trimming is -300 to 0 dB, not %g", p->trim);
-    if (!(p->stretch == 0 || (p->stretch >= 0.01 && p->stretch <= 100)))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is stretched to 0.01 to 100 times its length, not %g",
-                       p->stretch);
-    if (!gc_is_mix_level(p->wet) || !gc_is_mix_level(p->dry))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry are -%d to %d dB, or -inf, not %g and %g",
-                       GC_MAX_DECIBELS, GC_MAX_DECIBELS, p->wet, p->dry);
-    if (!(fabs(p->yaw) <= 360 && fabs(p->pitch) <= 360 && fabs(p->roll) <= 360))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "yaw, pitch and roll are -360 to 360 degrees, not %g, %g and %g",
-                       p->yaw, p->pitch, p->roll);
-    if (p->interpolate < GPUCONV_INTERPOLATE_AUTO || p->interpolate > GPUCONV_INTERPOLATE_TRIANGLE)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown interpolation %d", (int)p->interpolate);
-    if (p->decode < GPUCONV_DECODE_AUTO || p->decode > GPUCONV_DECODE_MAGLS)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown decoding %d", (int)p->decode);
+    const gpuconv_status status = gc_settings_check(p, offsetof(gc_settings, preparation), sizeof *p, error);
+    if (status)
+        return status;
     if (p->series_count < 0)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the number of responses in series is 0 or more, not %d",
                        p->series_count);

@@ -19,6 +19,7 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
 #include "libgpuconv/ir/ambisonic.h"
+#include "libgpuconv/ir/settings.h"
 #include "path.h"
 
 #include <math.h>
@@ -119,9 +120,8 @@ static gpuconv_status read_config(const gpuconv_motion_config *from, gpuconv_mot
     *c = gpuconv_motion_config_default();
     const gc_sized_struct own = {c, sizeof *c, GC_SIZE_UP_TO(gpuconv_motion_config, threads), "gpuconv_motion_config"};
     gpuconv_status status = from ? gc_sized_struct_read(&own, from, error) : GPUCONV_OK;
-    if (!status && !(c->interval > 0 && c->interval <= 1))
-        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                         "responses are exchanged after more than 0 and up to 1 s, not %g", c->interval);
+    if (!status)
+        status = gc_setting_check(GC_SETTING_INTERVAL, c->interval, error);
     if (!status && (c->threads < 0 || c->threads > 1024))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "threads are 1 to 1024, or 0, not %d", c->threads);
     if (!status && (c->decode < GPUCONV_DECODE_AUTO || c->decode > GPUCONV_DECODE_MAGLS))

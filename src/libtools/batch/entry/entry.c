@@ -17,47 +17,26 @@
 
 /* ---- Columns ---- */
 
-const char *const gc_columns[GC_COLUMNS] = {
-    [GC_COLUMN_INPUT] = "input",
-    [GC_COLUMN_RESPONSE] = "response",
-    [GC_COLUMN_OUTPUT] = "output",
-    [GC_COLUMN_GAIN] = "gain",
-    [GC_COLUMN_WET] = "wet",
-    [GC_COLUMN_DRY] = "dry",
-    [GC_COLUMN_OFFSET] = "offset",
-    [GC_COLUMN_LENGTH] = "length",
-    [GC_COLUMN_SEED] = "seed",
-    [GC_COLUMN_INPUTS] = "inputs",
-    [GC_COLUMN_RESPONSES] = "responses",
-    [GC_COLUMN_GAINS] = "gains",
-    [GC_COLUMN_STARTS] = "starts",
-    [GC_COLUMN_NOISE] = "noise",
-    [GC_COLUMN_SNR] = "snr",
-    [GC_COLUMN_NOISE_OFFSET] = "noise_offset",
-    [GC_COLUMN_EARLY] = "early",
-    [GC_COLUMN_ID] = "id",
-    [GC_COLUMN_IR_LAYOUT] = "ir_layout",
-    [GC_COLUMN_IR_START] = "ir_start",
-    [GC_COLUMN_IR_LENGTH] = "ir_length",
-    [GC_COLUMN_TRIM] = "trim",
-    [GC_COLUMN_ALIGN] = "align",
-    [GC_COLUMN_REVERSE] = "reverse",
-    [GC_COLUMN_STRETCH] = "stretch",
-    [GC_COLUMN_MINIMUM_PHASE] = "minimum_phase",
-    [GC_COLUMN_FADE] = "fade",
-    [GC_COLUMN_SERIES] = "series",
-    [GC_COLUMN_PREDELAY] = "predelay",
-    [GC_COLUMN_NORMALIZE] = "normalize",
-    [GC_COLUMN_IR_GAIN] = "ir_gain",
-    [GC_COLUMN_MODE] = "mode",
-    [GC_COLUMN_TAIL] = "tail",
-    [GC_COLUMN_LEVEL] = "level",
-    [GC_COLUMN_EARLY_MS] = "early_ms",
-    [GC_COLUMN_FORMAT] = "format",
-    [GC_COLUMN_ENCODING] = "encoding",
-    [GC_COLUMN_DITHER] = "dither",
-    [GC_COLUMN_COMPRESSION] = "compression",
-};
+const char *const gc_columns[GC_COLUMNS] = {[GC_COLUMN_INPUT] = "input",
+                                            [GC_COLUMN_RESPONSE] = "response",
+                                            [GC_COLUMN_OUTPUT] = "output",
+                                            [GC_COLUMN_GAIN] = "gain",
+                                            [GC_COLUMN_WET] = "wet",
+                                            [GC_COLUMN_DRY] = "dry",
+                                            [GC_COLUMN_OFFSET] = "offset",
+                                            [GC_COLUMN_LENGTH] = "length",
+                                            [GC_COLUMN_SEED] = "seed",
+                                            [GC_COLUMN_INPUTS] = "inputs",
+                                            [GC_COLUMN_RESPONSES] = "responses",
+                                            [GC_COLUMN_GAINS] = "gains",
+                                            [GC_COLUMN_STARTS] = "starts",
+                                            [GC_COLUMN_NOISE] = "noise",
+                                            [GC_COLUMN_SNR] = "snr",
+                                            [GC_COLUMN_NOISE_OFFSET] = "noise_offset",
+                                            [GC_COLUMN_EARLY] = "early",
+                                            [GC_COLUMN_ID] = "id",
+#define COLUMN_NAME(id, column, ...) [GC_COLUMN_##id] = column,
+                                            GC_SETTINGS_OF_RECIPE(COLUMN_NAME)};
 
 static bool same_name(const char *text, const char *name) {
     while (*text && (*text == *name || (*text == '-' && *name == '_'))) {
@@ -251,7 +230,9 @@ static bool draw(const filling *f, int column, const char *text, double *value) 
 /* Parses a level in decibels or a range of levels. @return false: out of memory */
 static bool fill_level(const filling *f, int column, double *value) {
     const char *text = text_of(f, column);
-    if (!text || (column == GC_COLUMN_DRY && strcmp(text, "-inf") == 0))
+    const bool silent = text && strcmp(text, "-inf") == 0 && (column == GC_COLUMN_WET || column == GC_COLUMN_DRY);
+    *value = silent ? -HUGE_VAL : *value;
+    if (!text || silent)
         return true;
     if (!draw(f, column, text, value) && !parse_number(text, value)) {
         char what[64];
@@ -438,7 +419,7 @@ static bool fill_output(const filling *f) {
 static bool fill_early(const filling *f) {
     gc_entry *e = f->e;
     const char *given = text_of(f, GC_COLUMN_EARLY);
-    if (!(gc_entry_recipe(e)->early > 0))
+    if (!(gc_entry_recipe(e)->settings.early_ms > 0))
         return !given || gc_entry_refuse(e, "a second output needs early_ms, the length of what it keeps:", given);
     const char *slash = strrchr(e->output, '/'), *dot = strrchr(e->output, '.');
     bool has_dot = dot && (!slash || dot > slash + 1);
@@ -470,16 +451,17 @@ static bool fill_noise(const filling *f) {
 
 /* Finds the recipe. @return false: out of memory */
 static bool fill_recipe(const filling *f, gc_recipes *recipes) {
-    const char *texts[GC_RECIPE_COLUMNS], *why;
-    char what[200];
+    const char *texts[GC_RECIPE_COLUMNS];
+    char range[GC_SETTING_TEXT_ROOM], what[200];
     int column;
     for (int i = 0; i < GC_RECIPE_COLUMNS; i++)
         texts[i] = text_of(f, GC_COLUMN_RECIPE + i);
-    if (!gc_recipes_find(recipes, texts, &f->e->recipe, &column, &why))
+    if (!gc_recipes_find(recipes, texts, &f->e->recipe, &column))
         return false;
     if (f->e->recipe)
         return true;
-    (void)snprintf(what, sizeof what, "%s %s", gc_columns[column], why);
+    gc_setting_range(&gc_settings_table[column - GC_COLUMN_RECIPE], range);
+    (void)snprintf(what, sizeof what, "%s must be %s, not", gc_columns[column], range);
     return gc_entry_refuse(f->e, what, text_of(f, column));
 }
 
@@ -529,14 +511,16 @@ bool gc_texts_check(const gc_entry_texts *row, int *column, char **reason) {
     gc_entry_texts example = {.stem = NULL};
     gc_entry e = {.dry = -1e300, .length = -1};
     gc_recipes recipes = {NULL};
-    const char *texts[GC_RECIPE_COLUMNS], *why;
+    const char *texts[GC_RECIPE_COLUMNS];
+    char range[GC_SETTING_TEXT_ROOM];
     const gc_recipe *recipe;
     *reason = NULL;
     for (int i = 0; i < GC_RECIPE_COLUMNS; i++)
         texts[i] = row->text[GC_COLUMN_RECIPE + i];
-    bool good = gc_recipes_find(&recipes, texts, &recipe, column, &why);
+    bool good = gc_recipes_find(&recipes, texts, &recipe, column);
     if (good && !recipe) {
-        *reason = refusal_text(why, row->text[*column]);
+        gc_setting_range(&gc_settings_table[*column - GC_COLUMN_RECIPE], range);
+        *reason = strdup(range);
         good = *reason != NULL;
     } else if (good) {
         good = gc_texts_set(&example, GC_COLUMN_INPUT, "x.wav") &&

@@ -10,6 +10,7 @@
 
 #include "gpuconv.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/ir/settings.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,31 +35,12 @@ enum {
     GC_COLUMN_NOISE_OFFSET,
     GC_COLUMN_EARLY,
     GC_COLUMN_ID,
-    GC_COLUMN_RECIPE, /* the columns from here on are a recipe's */
-    GC_COLUMN_IR_LAYOUT = GC_COLUMN_RECIPE,
-    GC_COLUMN_IR_START,
-    GC_COLUMN_IR_LENGTH,
-    GC_COLUMN_TRIM,
-    GC_COLUMN_ALIGN,
-    GC_COLUMN_REVERSE,
-    GC_COLUMN_STRETCH,
-    GC_COLUMN_MINIMUM_PHASE,
-    GC_COLUMN_FADE,
-    GC_COLUMN_SERIES,
-    GC_COLUMN_PREDELAY,
-    GC_COLUMN_NORMALIZE,
-    GC_COLUMN_IR_GAIN,
-    GC_COLUMN_MODE,
-    GC_COLUMN_TAIL,
-    GC_COLUMN_LEVEL,
-    GC_COLUMN_EARLY_MS,
-    GC_COLUMN_FORMAT,
-    GC_COLUMN_ENCODING,
-    GC_COLUMN_DITHER,
-    GC_COLUMN_COMPRESSION,
-    GC_COLUMNS
+#define GC_COLUMN_OF(id, ...) GC_COLUMN_##id,
+    GC_SETTINGS_OF_RECIPE(GC_COLUMN_OF) /* the first settings of ir/settings.h, in its order */
+    GC_COLUMNS,
+    GC_COLUMN_RECIPE = GC_COLUMN_IR_LAYOUT, /* the columns from here on are a recipe's */
+    GC_RECIPE_COLUMNS = GC_COLUMNS - GC_COLUMN_RECIPE
 };
-enum { GC_RECIPE_COLUMNS = GC_COLUMNS - GC_COLUMN_RECIPE };
 
 /* The columns' names. */
 extern const char *const gc_columns[GC_COLUMNS];
@@ -68,27 +50,11 @@ int gc_column_find(const char *name);
 
 /* ---- Recipes ---- */
 
-typedef enum gc_level_kind {
-    GC_LEVEL_NONE = 0,
-    GC_LEVEL_PEAK,     /* largest magnitude, dBFS */
-    GC_LEVEL_RMS,      /* root of the mean power of all channels, dBFS */
-    GC_LEVEL_LOUDNESS, /* integrated loudness, LUFS (BS.1770) */
-    GC_LEVEL_INPUT     /* the RMS of the input, plus decibels */
-} gc_level_kind;
-
 typedef struct gc_recipe {
-    gpuconv_preparation preparation; /* wet and dry are the entry's */
-    char *series_text;               /* owned names of preparation.series, each terminated by a zero byte */
-    gpuconv_mode mode;
-    double tail, tail_floor; /* as gpuconv_job */
-    bool dither;
-    int compression; /* as gc_output_options */
-    gc_level_kind level;
-    double level_db;
-    double early; /* seconds after the direct sound that the second output keeps */
+    gc_settings settings; /* gain, wet and dry are the entry's */
+    char *series_text;    /* owned names of preparation.series, each terminated by a zero byte */
     /* The canonical text of each column of a recipe; NULL: the default. Owned. format and encoding point here. */
     char *text[GC_RECIPE_COLUMNS];
-    const char *format, *encoding; /* NULL: from the name of the output; from the input */
     struct gc_recipe *next;
 } gc_recipe;
 
@@ -101,9 +67,9 @@ typedef struct gc_recipes {
 const gc_recipe *gc_recipe_default(void);
 
 /* Returns the recipe with these texts, one for each column of a recipe, NULL or empty where it is the default.
- * *recipe is NULL if a text is invalid: *column is its column then and *why the reason. @return false: out of memory */
+ * *recipe is NULL if a text is invalid: *column is its column then. @return false: out of memory */
 bool gc_recipes_find(gc_recipes *recipes, const char *const text[GC_RECIPE_COLUMNS], const gc_recipe **recipe,
-                     int *column, const char **why);
+                     int *column);
 
 void gc_recipes_free(gc_recipes *recipes);
 
@@ -230,7 +196,8 @@ void gc_texts_clear(gc_entry_texts *row);
 bool gc_entry_fill(gc_entry *entry, const gc_entry_texts *row, const gc_entry_texts *defaults, gc_recipes *recipes);
 
 /* Checks the values that entries get from a row of defaults, with an entry of no other use. *reason is NULL if they are
- * valid. Else it is to be freed, and *column is the column of the invalid value, or -1 if several do not fit together.
+ * valid. Else it is to be freed, and *column is the column of the invalid value, which must be *reason, or -1 if
+ * *reason is a sentence of its own.
  * @return false: out of memory */
 bool gc_texts_check(const gc_entry_texts *defaults, int *column, char **reason);
 

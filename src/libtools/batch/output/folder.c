@@ -260,8 +260,8 @@ static void list_reads(search *s) {
         add_read(s, e->refusal ? NULL : gc_entry_noise(e));
     }
     for (const gc_recipe *r = s->manifest->recipes.first; r; r = r->next)
-        for (int i = 0; i < r->preparation.series_count; i++)
-            add_read(s, r->preparation.series[i]);
+        for (int i = 0; i < r->settings.preparation.series_count; i++)
+            add_read(s, r->settings.preparation.series[i]);
 }
 
 /* Checks the files that are read, and those that matrices among them name. */

@@ -124,7 +124,7 @@ static gpuconv_status prepare_noise(const gc_response_request *q, gpuconv_ir **i
 static gpuconv_status keep_early(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_ir *whole = *ir;
     const int64_t direct = gpuconv_ir_peak(whole, NULL);
-    const double frames = (double)direct + q->recipe->early * q->rate;
+    const double frames = (double)direct + q->recipe->settings.early_ms / 1000 * q->rate;
     const int64_t kept = frames < (double)whole->frames ? (int64_t)llrint(frames) + 1 : whole->frames;
     gpuconv_status status = gpuconv_ir_cut(whole, 0, gc_min(gc_max(kept, whole->lead + 1), whole->frames), ir, error);
     gpuconv_ir_free(whole);
@@ -136,7 +136,7 @@ static gpuconv_status prepare(const gc_response_request *q, gpuconv_ir **ir, gpu
     *ir = NULL;
     if (q->kind == GC_RESPONSE_NOISE)
         return prepare_noise(q, ir, error);
-    gpuconv_preparation p = q->recipe->preparation;
+    gpuconv_preparation p = q->recipe->settings.preparation;
     p.wet = q->wet;
     p.dry = q->dry;
     gpuconv_status status = gpuconv_ir_prepare(q->path, &p, q->channels, q->rate, ir, error);

@@ -27,7 +27,7 @@ typedef struct gc_responses gc_responses;
 
 typedef enum gc_response_kind {
     GC_RESPONSE_WHOLE = 0,
-    GC_RESPONSE_EARLY, /* up to recipe->early seconds after the direct sound, which is the peak */
+    GC_RESPONSE_EARLY, /* up to early_ms after the direct sound, which is the peak */
     GC_RESPONSE_NOISE  /* no response but noise: at the rate of the input, and not routed */
 } gc_response_kind;
 

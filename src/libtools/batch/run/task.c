@@ -168,10 +168,10 @@ const gc_entry *gc_task_entry(const gc_worker *w, const gc_task *t) {
 }
 
 gc_output_options gc_task_options(const gc_worker *w, const gc_task *t) {
-    const gc_recipe *r = gc_entry_recipe(gc_task_entry(w, t));
-    return (gc_output_options){.format = r->format,
-                               .encoding = r->encoding,
-                               .compression = r->compression,
+    const gpuconv_job *job = &gc_entry_recipe(gc_task_entry(w, t))->settings.job;
+    return (gc_output_options){.format = job->format,
+                               .encoding = job->encoding,
+                               .compression = job->compression,
                                .path_kind = GC_OUTPUT_PROGRAM_PATH,
                                .cancel = w->cancel};
 }
@@ -240,8 +240,8 @@ gpuconv_status gc_task_check_input(const gc_worker *w, const gc_task *t, const g
 
 gpuconv_status gc_task_set_window(const gc_worker *w, const gc_task *t, gc_part *p, gpuconv_error *error) {
     const gc_entry *e = gc_task_entry(w, t);
-    const gc_recipe *r = gc_entry_recipe(e);
-    const gc_window_wish wish = {r->mode, r->tail, r->tail_floor, p->info.rate, p->frames, e->input};
+    const gpuconv_job *job = &gc_entry_recipe(e)->settings.job;
+    const gc_window_wish wish = {job->mode, job->tail, job->tail_floor, p->info.rate, p->frames, e->input};
     return gc_window_find(&wish, p->response->ir, &p->window, error);
 }
 
@@ -252,7 +252,7 @@ static gpuconv_status acquire(const gc_worker *w, const gc_task *t, gc_part *p, 
     const gc_recipe *r = gc_entry_recipe(e);
     const gc_response_request request = {.path = source->response,
                                          .recipe = r,
-                                         .gain = source->gain + (r->level ? 0 : e->gain),
+                                         .gain = source->gain + (r->settings.level ? 0 : e->gain),
                                          .wet = e->wet,
                                          .dry = e->dry,
                                          .rate = p->info.rate,
@@ -314,8 +314,8 @@ gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuc
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "line %lld: %s", (long long)e->line, e->refusal);
     const char *early = gc_entry_early(e);
     t->sources = gc_entry_sources(e);
-    t->mixed =
-        t->sources > 1 || early || gc_entry_noise(e) || gc_entry_recipe(e)->level || (e->extra && e->extra->start > 0);
+    t->mixed = t->sources > 1 || early || gc_entry_noise(e) || gc_entry_recipe(e)->settings.level ||
+               (e->extra && e->extra->start > 0);
     t->path = gc_path_in(w->folder, e->output);
     t->early_path = early ? gc_path_in(w->folder, early) : NULL;
     t->part = gc_calloc(t->sources * (early ? 2 : 1), sizeof *t->part);
@@ -446,7 +446,7 @@ static gpuconv_status write_output(const gc_worker *w, gc_task *t, const output 
     const gc_pcm pcm = gc_writer_pcm(*writer);
     if (!enlarge(scratch, o->frames * o->channels * gc_pcm_bytes(pcm)))
         return gc_fail_memory(error, o->path);
-    if (gc_entry_recipe(gc_task_entry(w, t))->dither)
+    if (gc_entry_recipe(gc_task_entry(w, t))->settings.job.dither)
         status = pack_dithered(o->row, o->channels, o->frames, pcm, scratch->raw, overs, error);
     else
         gc_pcm_pack(gc_simd_best(), pcm, o->row, 0, o->channels, o->frames, scratch->raw, overs);
@@ -541,8 +541,8 @@ static gpuconv_status make_mix(const gc_worker *w, gc_task *t, float *const *con
     }
     if (!status)
         status = add_noise(w, t, mix, error);
-    if (!status && r->level) {
-        status = gc_mix_find_level(mix, r->level, r->level_db, input_power(t), factor, &inner);
+    if (!status && r->settings.level) {
+        status = gc_mix_find_level(mix, r->settings.level, r->settings.level_db, input_power(t), factor, &inner);
         *factor *= pow(10, e->gain / 20);
         if (status)
             gc_fail(error, status, "%s: %s", e->output, inner.message);

@@ -165,7 +165,7 @@ static gpuconv_status render_source(const gc_worker *w, gc_task *t, int i, gc_mi
         t->not_finite += gc_reader_nonfinite(p->reader, NULL);
         gc_reader_free(p->reader);
         p->reader = NULL;
-        if (gc_entry_recipe(gc_task_entry(w, t))->level == GC_LEVEL_INPUT)
+        if (gc_entry_recipe(gc_task_entry(w, t))->settings.level == GC_LEVEL_INPUT)
             p->power = gc_mean_power((const float *const *)x.row, x.channels, x.frames);
         status = gc_task_set_window(w, t, p, &inner);
     }
@@ -276,7 +276,7 @@ static gpuconv_status choose_layout(const gc_worker *w, gc_task *t, gpuconv_erro
         p->in = (gc_batch_samples){.format = p->info.pcm, .channels = p->info.channels};
         p->in_bytes = i < t->sources ? gc_round_up(p->frames * p->info.channels * gc_pcm_bytes(p->info.pcm), 16) : 0;
         t->stored = !t->mixed && p->window.skip == 0 && p->frames + p->window.after == total &&
-                    !(p->window.floor > 0) && !r->dither;
+                    !(p->window.floor > 0) && !r->settings.job.dither;
         p->out = (gc_batch_samples){.channels = outputs};
         status = gc_writer_predict_pcm(t->path, &wish, &p->info, outputs, total, &p->out.format, error);
         if (!t->stored) {
@@ -357,7 +357,7 @@ static gpuconv_status load_input(const worker_slots *s, gc_slot *slot, const gc_
     status = gc_task_check_input(s->w, t, p, got, error);
     if (status)
         return status;
-    if (gc_entry_recipe(gc_task_entry(s->w, t))->level == GC_LEVEL_INPUT && !measure_power(p, in))
+    if (gc_entry_recipe(gc_task_entry(s->w, t))->settings.level == GC_LEVEL_INPUT && !measure_power(p, in))
         return gc_fail_memory(error, t->path);
     p->in.at = slot->in_used;
     slot->in_used += p->in_bytes;
@@ -552,7 +552,7 @@ static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *devi
     const gpuconv_plan *plan;
     gc_transfer t = {.reader = p->reader, .output = task->path, .limit = p->frames, .cancel = w->cancel};
     const gc_pcm floats = {GC_F32, 32};
-    gc_transfer_keep(&t, &p->window, p->response->ir, gc_entry_recipe(gc_task_entry(w, task))->dither);
+    gc_transfer_keep(&t, &p->window, p->response->ir, gc_entry_recipe(gc_task_entry(w, task))->settings.job.dither);
     const int64_t frames = gc_window_frames(&p->window, p->frames);
     gpuconv_status status =
         gc_task_open_output(w, task, task->path, gpuconv_ir_outputs(p->response->ir), frames, &t.writer, error);

@@ -1,0 +1,38 @@
+/* Options that are settings of libgpuconv/ir/settings.h. A command has the texts in a static array `given_settings`,
+ * whose lines of the option table GC_SETTINGS_OF_...(GC_SETTING_OPTION) makes. */
+#ifndef GPUCONV_COMMANDS_SETTING_OPTIONS_H
+#define GPUCONV_COMMANDS_SETTING_OPTIONS_H
+
+#include "cli/cli.h"
+#include "libgpuconv/ir/settings.h"
+
+/* What an option was given: a text, a list of texts that ends with NULL, or, for a flag, not 0. */
+typedef union gc_given {
+    char *text;
+    char **list;
+    int flag;
+} gc_given;
+
+#define GC_POPT_NUMBER POPT_ARG_STRING
+#define GC_POPT_MIX POPT_ARG_STRING
+#define GC_POPT_FLAG POPT_ARG_NONE
+#define GC_POPT_SWITCH POPT_ARG_STRING
+#define GC_POPT_WORD POPT_ARG_STRING
+#define GC_POPT_COMPRESSION POPT_ARG_STRING
+#define GC_POPT_TEXT POPT_ARG_STRING
+#define GC_POPT_FORMAT POPT_ARG_STRING
+#define GC_POPT_ENCODING POPT_ARG_STRING
+#define GC_POPT_FILES POPT_ARG_ARGV
+#define GC_POPT_TAIL POPT_ARG_STRING
+#define GC_POPT_LEVEL POPT_ARG_STRING
+#define GC_SETTING_OPTION(id, column, option, letter, kind, member, least, most, other, value, unit, help)             \
+    {option, letter, GC_POPT_##kind, &given_settings[GC_SETTING_##id], 0, help, value},
+
+/* Sets the settings that were given; the others stay. The caller frees *settings, also after a failure. @return
+ * GC_EXIT_DONE, or GC_EXIT_USAGE or GC_EXIT_FAILED after a message */
+int gc_given_settings_read(const gc_given given[GC_SETTINGS], gc_settings *settings);
+
+/* Prints that a setting's value is invalid. @return GC_EXIT_USAGE */
+int gc_refuse_setting(const gc_setting *setting, const char *text);
+
+#endif
