@@ -1247,7 +1247,7 @@ typedef struct gpuconv_job {
     const char *encoding; /**< sample format of the output, such as "s24"; NULL: that of the input */
     bool dither;          /**< triangular dither before rounding to integers */
     gpuconv_mode mode;    /**< frames that are kept */
-    double tail;          /**< with FULL: most seconds kept behind the input's end; INFINITY: all */
+    double tail;          /**< with FULL: most seconds kept behind the input's end, 0..1000000; INFINITY: all */
     double tail_floor;    /**< dBFS, -300..0: the tail is cut behind its last sample of this level; 0: it is not */
     bool compare;         /**< afterwards compute the job in other ways and time them, for the report */
     const char *plot;     /**< .png or .svg that shows input and output (needs gnuplot); NULL: none */

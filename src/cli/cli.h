@@ -73,11 +73,8 @@ void gc_print_note(const char *text);
 #define GC_WORDS_BACKEND "auto|cpu|cuda"
 #define GC_WORDS_REPORT "text|json"
 
-/* Returns the index of a word in a text such as GC_WORDS_BACKEND; -1 if it is not there. NULL stands for the first
- * word. */
-int gc_find_word(const char *word, const char *words);
-
-/* Returns the index of a word as gc_find_word, and prints a message about `option` if the word is not there. */
+/* Returns the index of a word in a list such as GC_WORDS_BACKEND; NULL stands for the first. Prints a message about
+ * `option` and returns -1 if the word is not there. */
 int gc_choose(const char *option, const char *word, const char *words);
 
 /* Opens /dev/null for each of the descriptors 0 to 2 that is closed and sets gc_program; the first call of every main.

@@ -1,6 +1,7 @@
 /* Functions that all subcommands use: messages, exit statuses, reports, words of options, signals. */
 #include "cli.h"
 #include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 #include "options.h"
@@ -63,27 +64,12 @@ int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool meas
     return printed ? printed : result;
 }
 
-int gc_find_word(const char *word, const char *words) {
-    size_t length = word ? strlen(word) : 0;
-    for (int i = 0; word && words; i++) {
-        size_t next = strcspn(words, "|");
-        if (length == next && strncmp(words, word, next) == 0)
-            return i;
-        words = words[next] ? words + next + 1 : NULL;
-    }
-    return word ? -1 : 0;
-}
-
 int gc_choose(const char *option, const char *word, const char *words) {
-    int index = gc_find_word(word, words);
+    const int index = word ? gc_word_find(word, strlen(word), words) : 0;
+    char list[256];
     if (index >= 0)
         return index;
-    char list[256];
-    size_t n = 0;
-    for (const char *at = words; *at && n < sizeof list - 8; at++) {
-        const char *put = *at != '|' ? (char[2]){*at, '\0'} : strchr(at + 1, '|') ? ", " : " or ";
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s", put);
-    }
+    gc_word_list(words, list, sizeof list);
     return gc_print_error(-1, "%s '%.60s': must be %s; try --help", option, word, list);
 }
 

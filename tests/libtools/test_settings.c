@@ -99,7 +99,7 @@ static void every_setting_takes_its_range_and_nothing_else(void **state) {
         if (s->kind <= GC_KIND_MIX)
             check_number(id);
         else if (s->kind <= GC_KIND_WORD)
-            check_words(id, s->kind == GC_KIND_FLAG ? "0|1" : s->value);
+            check_words(id, s->value);
     }
 }
 
@@ -160,6 +160,15 @@ static void texts_of_other_kinds_are_refused_or_become_canonical(void **state) {
     gc_settings s = gc_settings_default();
     s.job.compression = 10;
     is_refused(&s, GC_SETTING_COMPRESSION);
+    for (int i = 0; i < 3; i++) {
+        s = gc_settings_default();
+        s.job.tail = i == 0 ? -1 : i == 1 ? 1000001 : NAN;
+        is_refused(&s, GC_SETTING_TAIL);
+        s = gc_settings_default();
+        s.job.tail_floor = i == 0 ? 1 : i == 1 ? -301 : NAN;
+        is_refused(&s, GC_SETTING_TAIL);
+    }
+    s = gc_settings_default();
     assert_int_equal(gc_setting_set(&s, GC_SETTING_TAIL, "auto:-50"), GPUCONV_OK);
     assert_true(s.job.tail_floor == -50 && s.job.tail == HUGE_VAL);
     assert_int_equal(gc_setting_set(&s, GC_SETTING_TAIL, "0.5"), GPUCONV_OK);
@@ -210,7 +219,9 @@ static void the_default_recipe_has_the_defaults_of_the_table(void **state) {
     const gc_settings made = gc_settings_default(), *kept = &gc_recipe_default()->settings;
     char text[GC_SETTING_TEXT_ROOM];
     (void)state;
+    const gc_settings plain = {.preparation = gpuconv_preparation_default(), .job = gpuconv_job_default()};
     for (int id = 0; id < GC_SETTINGS; id++) {
+        assert_null(gc_setting_print(&plain, (gc_setting_id)id, text));
         assert_null(gc_setting_print(&made, (gc_setting_id)id, text));
         CHECK(!gc_setting_print(kept, (gc_setting_id)id, text), "%s is %s in the default recipe",
               gc_settings_table[id].column, text);

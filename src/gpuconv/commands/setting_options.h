@@ -13,20 +13,10 @@ typedef union gc_given {
     int flag;
 } gc_given;
 
-#define GC_POPT_NUMBER POPT_ARG_STRING
-#define GC_POPT_MIX POPT_ARG_STRING
-#define GC_POPT_FLAG POPT_ARG_NONE
-#define GC_POPT_SWITCH POPT_ARG_STRING
-#define GC_POPT_WORD POPT_ARG_STRING
-#define GC_POPT_COMPRESSION POPT_ARG_STRING
-#define GC_POPT_TEXT POPT_ARG_STRING
-#define GC_POPT_FORMAT POPT_ARG_STRING
-#define GC_POPT_ENCODING POPT_ARG_STRING
-#define GC_POPT_FILES POPT_ARG_ARGV
-#define GC_POPT_TAIL POPT_ARG_STRING
-#define GC_POPT_LEVEL POPT_ARG_STRING
+#define GC_POPT(kind)                                                                                                  \
+    ((kind) == GC_KIND_FLAG ? POPT_ARG_NONE : (kind) == GC_KIND_FILES ? POPT_ARG_ARGV : POPT_ARG_STRING)
 #define GC_SETTING_OPTION(id, column, option, letter, kind, member, least, most, other, value, unit, help)             \
-    {option, letter, GC_POPT_##kind, &given_settings[GC_SETTING_##id], 0, help, value},
+    {option, letter, GC_POPT(GC_KIND_##kind), &given_settings[GC_SETTING_##id], 0, help, value},
 
 /* Sets the settings that were given; the others stay. The caller frees *settings, also after a failure. @return
  * GC_EXIT_DONE, or GC_EXIT_USAGE or GC_EXIT_FAILED after a message */

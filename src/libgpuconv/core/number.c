@@ -38,6 +38,24 @@ bool gc_begins_with(const char *text, const char *word) {
     return begins;
 }
 
+int gc_word_find(const char *word, size_t length, const char *list) {
+    for (int i = 0; list; i++) {
+        const size_t n = strcspn(list, "|");
+        if (n == length && strncmp(list, word, n) == 0)
+            return i;
+        list = list[n] ? list + n + 1 : NULL;
+    }
+    return -1;
+}
+
+void gc_word_list(const char *list, char *text, size_t room) {
+    size_t used = 0;
+    for (const char *at = list; *at && used + 5 < room; at++) {
+        const char *put = *at != '|' ? (char[2]){*at, '\0'} : strchr(at + 1, '|') ? ", " : " or ";
+        used += (size_t)snprintf(text + used, room - used, "%s", put);
+    }
+}
+
 bool gc_number_parse(const char *text, double *value) {
     /* strtod also accepts white space, nan, inf and hexadecimal; all of these need other characters. */
     if (!*text || text[strspn(text, "0123456789.eE+-")])

@@ -43,4 +43,10 @@ bool gc_same_word(const char *a, const char *b);
 /* Decides in the same way whether a text begins with a word. */
 bool gc_begins_with(const char *text, const char *word);
 
+/* Returns the index of a word of `length` bytes in a list such as "auto|cpu|cuda"; -1: it is not there. */
+int gc_word_find(const char *word, size_t length, const char *list);
+
+/* Writes such a list as "auto, cpu or cuda". */
+void gc_word_list(const char *list, char *text, size_t room);
+
 #endif

@@ -295,9 +295,10 @@ static gpuconv_status set_up(gc_file_task *t, const gpuconv_config *config, gpuc
         measure_response(t);
     early_start_wait(&gpu);
     const double ready = gc_now();
-    const gc_window_wish wish = {job->mode, job->tail, job->tail_floor, in->rate, in->frames, job->input};
+    const gc_window_wish wish = {
+        job, in->rate, in->frames, job->input, gpuconv_ir_lead(t->ir), gpuconv_ir_frames(t->ir) - 1};
     gc_window window;
-    if (!status && !(status = gc_window_find(&wish, t->ir, &window, error)))
+    if (!status && !(status = gc_window_find(&wish, &window, error)))
         gc_transfer_keep(transfer, &window, t->ir, job->dither);
     if (!status)
         status = gpuconv_plan_new(t->ir, &sized, &t->plan, error);

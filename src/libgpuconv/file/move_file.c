@@ -11,6 +11,7 @@
 #include "libgpuconv/core/table.h"
 #include "libgpuconv/dsp/dither.h"
 #include "libgpuconv/dsp/simd.h"
+#include "libgpuconv/ir/settings.h"
 #include "libgpuconv/ir/sofa.h"
 #include "libgpuconv/space/head.h"
 #include "libgpuconv/space/path.h"
@@ -65,9 +66,11 @@ static gc_sources sources_of(const gpuconv_job *job) {
 /* Checks that the job asks for nothing that a moving source does not have. Returns ARGUMENT, UNSUPPORTED. */
 static gpuconv_status check(const gpuconv_job *job, gpuconv_error *error) {
     const gpuconv_preparation *p = job->preparation;
-    const bool edited = p->start > 0 || p->length > 0 || p->trim < 0 || p->align || p->reverse || p->minimum_phase ||
-                        (p->stretch != 0 && p->stretch != 1) || p->fade > 0 || p->series_count || p->predelay > 0 ||
-                        p->normalize || p->wet != 0 || p->dry > -HUGE_VAL;
+    const gc_settings given = {.preparation = *p, .job = *job};
+    bool edited = p->series_count || p->wet != 0 || p->dry > -HUGE_VAL;
+    char text[GC_SETTING_TEXT_ROOM];
+    for (int id = GC_SETTING_IR_START; id < GC_SETTING_IR_GAIN; id++)
+        edited = edited || gc_setting_print(&given, (gc_setting_id)id, text);
     if (!gc_is_sofa(job->response))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "%s: is no SOFA file; a path moves sources, and a head turns, among the responses of "
@@ -86,7 +89,7 @@ static gpuconv_status check(const gpuconv_job *job, gpuconv_error *error) {
             "%s: with a path or a head that turns the responses are not edited; of the steps, interpolation, distance, "
             "decoder and gain are possible",
             job->response);
-    if (job->mode != GPUCONV_MODE_FULL || job->tail_floor != 0 || !(job->tail >= 0) || job->compare || job->plot)
+    if (job->mode != GPUCONV_MODE_FULL || job->tail_floor != 0 || job->compare || job->plot)
         return gc_fail(
             error, GPUCONV_ERROR_ARGUMENT,
             "with a path or a head that turns, keep all frames or a tail of seconds, and compare and draw nothing");
@@ -117,10 +120,11 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
         status = gpuconv_motion_new(m->set, m->path, &m->config, &m->motion, error);
     if (status)
         return status;
-    const double tail = (double)gpuconv_motion_tail(m->motion);
-    m->transfer.window.after = (int64_t)fmin(tail, job->tail * in->rate);
-    status = gc_transfer_open(&m->transfer, job, m->set->receivers, false,
-                              gc_window_frames(&m->transfer.window, in->frames), error);
+    const gc_window_wish wish = {job, in->rate, in->frames, job->input, 0, gpuconv_motion_tail(m->motion)};
+    status = gc_window_find(&wish, &m->transfer.window, error);
+    if (!status)
+        status = gc_transfer_open(&m->transfer, job, m->set->receivers, false,
+                                  gc_window_frames(&m->transfer.window, in->frames), error);
     if (status)
         return status;
     const int64_t wide = BLOCK * (int64_t)sizeof(float);

@@ -234,33 +234,24 @@ static gpuconv_status run(transfer *p, gpuconv_error *error) {
     return !status && is_cancelled(p) ? fail_cancelled(p, error) : status;
 }
 
-gpuconv_status gc_window_find(const gc_window_wish *w, const gpuconv_ir *ir, gc_window *window, gpuconv_error *error) {
-    const int64_t tail = gpuconv_ir_frames(ir) - 1, lead = gpuconv_ir_lead(ir);
-    const double kept = (double)lead + w->tail * w->rate;
-    if (!(w->tail >= 0) || !(w->tail_floor <= 0 && w->tail_floor >= -300))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "a tail of %g s down to %g dBFS is out of range; use 0 s or more and -300 to 0 dBFS", w->tail,
-                       w->tail_floor);
-    window->floor = w->tail_floor < 0 ? (float)pow(10, w->tail_floor / 20) : 0;
-    switch (w->mode) {
-    case GPUCONV_MODE_FULL:
-        window->skip = lead;
-        window->after = kept < (double)tail ? (int64_t)llrint(kept) : tail;
-        return GPUCONV_OK;
-    case GPUCONV_MODE_SAME:
-        window->skip = window->after = tail / 2;
-        return GPUCONV_OK;
-    case GPUCONV_MODE_VALID:
-        window->skip = tail;
+gpuconv_status gc_window_find(const gc_window_wish *w, gc_window *window, gpuconv_error *error) {
+    const gpuconv_job *job = w->job;
+    const double kept = (double)w->lead + job->tail * w->rate;
+    window->floor = job->tail_floor < 0 ? (float)pow(10, job->tail_floor / 20) : 0;
+    if (job->mode == GPUCONV_MODE_FULL) {
+        window->skip = w->lead;
+        window->after = kept < (double)w->tail ? (int64_t)llrint(kept) : w->tail;
+    } else if (job->mode == GPUCONV_MODE_SAME) {
+        window->skip = window->after = w->tail / 2;
+    } else {
+        window->skip = w->tail;
         window->after = 0;
-        if (w->frames < 0 || w->frames > tail)
-            return GPUCONV_OK;
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: of %lld frames none are valid with a response of %lld frames", w->input,
-                       (long long)w->frames, (long long)tail + 1);
-    default:
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown mode %d", (int)w->mode);
+        if (w->frames >= 0 && w->frames <= w->tail)
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                           "%s: of %lld frames none are valid with a response of %lld frames", w->input,
+                           (long long)w->frames, (long long)w->tail + 1);
     }
+    return GPUCONV_OK;
 }
 
 int64_t gc_window_frames(const gc_window *w, int64_t input_frames) {

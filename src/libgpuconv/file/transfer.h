@@ -13,18 +13,17 @@ typedef struct gc_window {
     float floor;
 } gc_window;
 
-/* What a job or a row of a batch says of it, as gpuconv_job. */
+/* What it follows from. */
 typedef struct gc_window_wish {
-    gpuconv_mode mode;
-    double tail, tail_floor;
-    double rate;       /* of the input, Hz */
-    int64_t frames;    /* of the input; -1: unknown */
-    const char *input; /* its name, in messages */
+    const gpuconv_job *job; /* mode, tail and tail_floor */
+    double rate;            /* of the input, Hz */
+    int64_t frames;         /* of the input; -1: unknown */
+    const char *input;      /* its name, in messages */
+    int64_t lead, tail;     /* of the response: frames before time zero, and all frames but one */
 } gc_window_wish;
 
-/* Finds the window of a result. Fails with ARGUMENT (a value out of its range, or no frame is valid). */
-gpuconv_status gc_window_find(const gc_window_wish *wish, const gpuconv_ir *ir, gc_window *window,
-                              gpuconv_error *error);
+/* Finds the window of a result. Fails with ARGUMENT (no frame is valid). */
+gpuconv_status gc_window_find(const gc_window_wish *wish, gc_window *window, gpuconv_error *error);
 
 /* Returns the number of frames in a window; -1: unknown. */
 int64_t gc_window_frames(const gc_window *window, int64_t input_frames);

@@ -7,23 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WORDS(kind, value) (GC_KIND_##kind == GC_KIND_FLAG ? "0|1" : (value))
 #define LINE(id, column, option, letter, kind, member, least, most, other, value, unit, help)                          \
-    {column, option, GC_KIND_##kind, offsetof(gc_settings, member), least, most, other, value, unit},
+    {column, option, GC_KIND_##kind, offsetof(gc_settings, member), least, most, other, WORDS(kind, value), unit},
 const gc_setting gc_settings_table[GC_SETTINGS] = {GC_ALL_SETTINGS(LINE)};
 
-/* Writes the words of a list as "a, b or c". */
-static void print_words(const char *words, char *text, size_t room) {
-    size_t used = 0;
-    for (const char *at = words; *at && used + 5 < room; at++) {
-        const char *put = *at != '|' ? (char[2]){*at, '\0'} : strchr(at + 1, '|') ? ", " : " or ";
-        used += (size_t)snprintf(text + used, room - used, "%s", put);
-    }
-}
-
 void gc_setting_range(const gc_setting *s, char text[GC_SETTING_TEXT_ROOM]) {
-    if (s->kind == GC_KIND_WORD || s->kind == GC_KIND_SWITCH || s->kind == GC_KIND_FLAG)
-        print_words(s->kind == GC_KIND_FLAG ? "0|1" : s->value, text, GC_SETTING_TEXT_ROOM);
-    else if (s->kind <= GC_KIND_MIX || s->kind == GC_KIND_COMPRESSION)
+    if (s->kind >= GC_KIND_FLAG && s->kind <= GC_KIND_WORD)
+        gc_word_list(s->value, text, GC_SETTING_TEXT_ROOM);
+    else if (s->kind <= GC_KIND_COMPRESSION)
         gc_format(text, GC_SETTING_TEXT_ROOM, "%.10g to %.10g%s", s->least, s->most, s->unit);
     else
         (void)snprintf(text, GC_SETTING_TEXT_ROOM, "%s", s->unit);
@@ -46,14 +38,19 @@ gpuconv_status gc_setting_check(gc_setting_id id, double value, gpuconv_error *e
 
 /* Returns whether a structure may have the value of a setting at `at`. 0 is the default of every number. */
 static bool is_valid(const gc_setting *s, const void *at, double *value) {
-    double most = s->most + 1; /* of 1 + a level of compression */
+    double most = s->most + (s->kind == GC_KIND_COMPRESSION); /* 1 + a level */
+    *value = 0;
     if (s->kind <= GC_KIND_MIX)
         return (*value = *(const double *)at) == 0 || gc_setting_takes(s, *value);
+    if (s->kind == GC_KIND_TAIL) {
+        const gpuconv_job *job = (const gpuconv_job *)((const char *)at - offsetof(gpuconv_job, tail));
+        const bool has_tail = gc_setting_takes(s, job->tail) || job->tail >= HUGE_VAL;
+        *value = has_tail ? job->tail_floor : job->tail;
+        return has_tail && job->tail_floor >= -300 && job->tail_floor <= 0;
+    }
     if (s->kind != GC_KIND_WORD && s->kind != GC_KIND_COMPRESSION)
         return true;
-    if (s->kind == GC_KIND_WORD)
-        most = 0;
-    for (const char *c = s->kind == GC_KIND_WORD ? s->value : ""; *c; c++)
+    for (const char *c = s->value; s->kind == GC_KIND_WORD && *c; c++)
         most += *c == '|';
     return (*value = *(const int *)at) >= 0 && *value <= most;
 }

@@ -17,18 +17,6 @@ gc_settings gc_settings_default(void) {
     return made;
 }
 
-/* Returns the index of the first `length` bytes of a word in a list; -1: it is not there. */
-static int find_word(const char *word, size_t length, const char *words) {
-    for (int i = 0;; i++) {
-        const size_t n = strcspn(words, "|");
-        if (n == length && strncmp(words, word, n) == 0)
-            return i;
-        if (!words[n])
-            return -1;
-        words += n + 1;
-    }
-}
-
 /* Writes the word with an index. */
 static const char *print_word(const char *words, int index, char *text) {
     for (; index > 0; index--)
@@ -77,7 +65,7 @@ static bool set_tail(const gc_setting *s, const char *text, gpuconv_job *job) {
 
 static bool set_level(const char *text, gc_settings *to) {
     const size_t length = strcspn(text, ":");
-    const int found = find_word(text, length, level_words);
+    const int found = gc_word_find(text, length, level_words);
     to->level = found > 0 ? (gc_level_kind)found : GC_LEVEL_NONE;
     to->level_db = 0;
     if (!text[length])
@@ -97,13 +85,12 @@ gpuconv_status gc_setting_set(gc_settings *to, gc_setting_id id, const char *tex
         break;
     case GC_KIND_FLAG:
     case GC_KIND_SWITCH:
-        word = find_word(text, strlen(text), s->kind == GC_KIND_FLAG ? "0|1" : s->value);
-        *(bool *)at = word == 1;
-        valid = word >= 0;
-        break;
-    case GC_KIND_WORD: /* the enumerations of gpuconv.h are stored as int */
-        *(int *)at = word = find_word(text, strlen(text), s->value);
-        valid = word >= 0;
+    case GC_KIND_WORD:
+        valid = (word = gc_word_find(text, strlen(text), s->value)) >= 0;
+        if (s->kind == GC_KIND_WORD)
+            *(int *)at = word; /* the enumerations of gpuconv.h are stored as int */
+        else
+            *(bool *)at = word == 1;
         break;
     case GC_KIND_COMPRESSION:
         valid = set_compression(s, text, at);
@@ -137,15 +124,18 @@ const char *gc_setting_print(const gc_settings *from, gc_setting_id id, char tex
     const gc_setting *s = &gc_settings_table[id];
     const void *at = (const char *)from + s->at;
     char word[16];
+    double number;
+    int index;
     switch (s->kind) {
     case GC_KIND_NUMBER:
-    case GC_KIND_MIX:
-        return *(const double *)at != s->other ? print_number("", *(const double *)at, text) : NULL;
+    case GC_KIND_MIX: /* 0 that is out of range stands for the default */
+        number = *(const double *)at;
+        return number == s->other || (number == 0 && !gc_setting_takes(s, 0)) ? NULL : print_number("", number, text);
     case GC_KIND_FLAG:
     case GC_KIND_SWITCH:
-        return *(const bool *)at ? print_word(s->kind == GC_KIND_FLAG ? "0|1" : s->value, 1, text) : NULL;
     case GC_KIND_WORD:
-        return *(const int *)at ? print_word(s->value, *(const int *)at, text) : NULL;
+        index = s->kind == GC_KIND_WORD ? *(const int *)at : *(const bool *)at;
+        return index ? print_word(s->value, index, text) : NULL;
     case GC_KIND_COMPRESSION:
         return *(const int *)at ? print_number("", *(const int *)at - 1, text) : NULL;
     case GC_KIND_TAIL:

@@ -16,16 +16,16 @@ const gc_recipe *gc_recipe_default(void) {
     return &recipe;
 }
 
-/* Adds the files of a list separated by |, of which *list gets a copy. @return false: out of memory */
-static bool add_files(gc_settings *settings, int id, const char *text, char **list) {
-    const size_t length = strlen(text);
-    char *copy = *list = strdup(text);
-    bool good = copy != NULL;
+/* Adds the files of the column `series`, which are separated by |, to the settings. @return false: out of memory */
+static bool add_files(gc_recipe *r) {
+    const char *list = r->text[GC_SETTING_SERIES];
+    const size_t length = strlen(list);
+    bool good = (r->series_text = strdup(list)) != NULL;
     for (size_t i = 0, begin = 0; good && i <= length; i++) {
-        if (copy[i] && copy[i] != '|')
+        if (list[i] && list[i] != '|')
             continue;
-        copy[i] = '\0';
-        good = i == begin || !gc_setting_set(settings, (gc_setting_id)id, copy + begin);
+        r->series_text[i] = '\0';
+        good = i == begin || !gc_setting_set(&r->settings, GC_SETTING_SERIES, r->series_text + begin);
         begin = i + 1;
     }
     return good;
@@ -59,23 +59,24 @@ static bool same_texts(const gc_recipe *a, const gc_recipe *b) {
 static bool parse_texts(gc_recipe *r, const char *const text[GC_RECIPE_COLUMNS], int *column) {
     char canonical[GC_SETTING_TEXT_ROOM];
     *column = -1;
-    for (int i = 0; i < GC_RECIPE_COLUMNS && *column < 0; i++) {
+    for (int i = 0; i < GC_RECIPE_COLUMNS; i++) {
         const gc_setting_kind k = gc_settings_table[i].kind;
-        const bool as_is = k == GC_KIND_FILES || k == GC_KIND_FORMAT || k == GC_KIND_ENCODING;
+        const gc_setting_id id = (gc_setting_id)i;
         if (!text[i] || !*text[i])
             continue;
-        if (as_is && !(r->text[i] = strdup(text[i])))
-            return false;
-        if (k == GC_KIND_FILES && !add_files(&r->settings, i, text[i], &r->series_text))
-            return false;
-        if (k != GC_KIND_FILES && (gc_setting_set(&r->settings, (gc_setting_id)i, as_is ? r->text[i] : text[i]) ||
-                                   (k == GC_KIND_FORMAT && strcmp(text[i], "raw") == 0)))
+        if (k != GC_KIND_FILES &&
+            (gc_setting_set(&r->settings, id, text[i]) || (k == GC_KIND_FORMAT && strcmp(text[i], "raw") == 0))) {
             *column = GC_COLUMN_RECIPE + i;
-        const char *made = as_is ? NULL : gc_setting_print(&r->settings, (gc_setting_id)i, canonical);
-        if (made && *column < 0 && !(r->text[i] = strdup(made)))
+            return true;
+        }
+        const bool as_is = k == GC_KIND_FILES || k == GC_KIND_FORMAT || k == GC_KIND_ENCODING;
+        const char *made = as_is ? text[i] : gc_setting_print(&r->settings, id, canonical);
+        if (made && !(r->text[i] = strdup(made)))
             return false;
     }
-    return true;
+    r->settings.job.format = r->text[GC_SETTING_FORMAT];
+    r->settings.job.encoding = r->text[GC_SETTING_ENCODING];
+    return !r->text[GC_SETTING_SERIES] || add_files(r);
 }
 
 /* Allocates only for a new recipe: an aligned block for each row would leave gaps that double the size of the list. */

@@ -241,8 +241,9 @@ gpuconv_status gc_task_check_input(const gc_worker *w, const gc_task *t, const g
 gpuconv_status gc_task_set_window(const gc_worker *w, const gc_task *t, gc_part *p, gpuconv_error *error) {
     const gc_entry *e = gc_task_entry(w, t);
     const gpuconv_job *job = &gc_entry_recipe(e)->settings.job;
-    const gc_window_wish wish = {job->mode, job->tail, job->tail_floor, p->info.rate, p->frames, e->input};
-    return gc_window_find(&wish, p->response->ir, &p->window, error);
+    const gpuconv_ir *ir = p->response->ir;
+    const gc_window_wish wish = {job, p->info.rate, p->frames, e->input, ir->lead, ir->frames - 1};
+    return gc_window_find(&wish, &p->window, error);
 }
 
 /* Acquires the response of a part. */
