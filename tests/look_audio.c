@@ -62,12 +62,16 @@ static int about(const char *path) {
 static int peak(const char *path, sf_count_t from, sf_count_t to) {
     SF_INFO info;
     SNDFILE *file = opened(path, &info);
-    float frame[64], most = 0;
+    float block[4096], most = 0;
     if (!file || info.channels > 64 || sf_seek(file, from, SEEK_SET) != from)
         return fail(path, "no such frames");
-    for (; from < to && sf_readf_float(file, frame, 1) == 1; from++)
-        for (int c = 0; c < info.channels; c++)
-            most = fmaxf(most, fabsf(frame[c]));
+    for (sf_count_t n; from < to; from += n) {
+        n = 4096 / info.channels < to - from ? 4096 / info.channels : to - from;
+        if ((n = sf_readf_float(file, block, n)) <= 0)
+            break;
+        for (sf_count_t i = 0; i < n * info.channels; i++)
+            most = fmaxf(most, fabsf(block[i]));
+    }
     printf("%g\n", (double)most);
     return sf_close(file);
 }

@@ -6,7 +6,8 @@
  *   make_audio sparse PATH FRAMES CHANNELS RATE POSITION...    RF64, 16 bit, silent but for frames at these positions
  *   make_audio broken KIND PATH                                a damaged file: truncated, zero-frames, zero-channels
  *   make_audio tagged PATH                                     a WAV with title, artist, date, cues, loops, broadcast
- * and iXML make_audio spoil PATH OUT SQUARE NOISE                     x + SQUARE x^2 + noise of RMS NOISE, as floats
+ *                                                              and iXML
+ *   make_audio spoil PATH OUT SQUARE NOISE                     x + SQUARE x^2 + noise of RMS NOISE, as floats
  *
  * A sparse file needs almost no space on the disk. Channel c of its i-th non-zero frame is sparse_value(i, c), with
  * which look_audio computes the expected convolution.
@@ -42,6 +43,18 @@ static int format_of(const char *name) {
     return 0;
 }
 
+enum {
+    BLOCK = 1 << 16
+}; /* samples that libsndfile reads or writes at once: a call of the system for each frame takes longer */
+
+/* Returns the next number from -1 to 1, by xorshift (Marsaglia 2003). */
+static double next_uniform(unsigned long long *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (double)(*state >> 11) * 0x1p-52 - 1;
+}
+
 static int noise(char **a) {
     SF_INFO info = {.format = format_of(a[1]), .channels = atoi(a[2]), .samplerate = atoi(a[3])};
     long long frames = atoll(a[4]);
@@ -50,18 +63,16 @@ static int noise(char **a) {
     if (!file)
         return fail(a[0], "cannot be made in this format");
     unsigned long long state = 88172645463325252ull + (unsigned long long)frames;
-    double frame[1024]; /* the most channels that libsndfile supports */
-    if (info.channels > 1024)
+    static double block[BLOCK];
+    if (info.channels > 1024) /* the most channels that libsndfile supports */
         return fail(a[0], "more than 1024 channels");
-    for (long long i = 0; i < frames; i++) {
-        for (int c = 0; c < info.channels; c++) {
-            state ^= state << 13; /* xorshift (Marsaglia 2003) */
-            state ^= state >> 7;
-            state ^= state << 17;
-            frame[c] = level * ((double)(state >> 11) * 0x1p-52 - 1);
-        }
-        if (sf_writef_double(file, frame, 1) != 1)
+    for (long long left = frames * info.channels; left > 0;) {
+        const long long n = left < BLOCK ? left : BLOCK / info.channels * info.channels;
+        for (long long i = 0; i < n; i++)
+            block[i] = level * next_uniform(&state);
+        if (sf_write_double(file, block, n) != n)
             return fail(a[0], sf_strerror(file));
+        left -= n;
     }
     return sf_close(file) == 0 ? 0 : fail(a[0], "not closed");
 }
@@ -128,21 +139,17 @@ static int sparse(int count, char **a) {
 static int spoil(const char *path, const char *out, double square, double noise) {
     SF_INFO info = {0};
     SNDFILE *from = sf_open(path, SFM_READ, &info), *to;
-    float frame[64];
+    static float block[BLOCK];
     info.format = SF_FORMAT_WAV | SF_FORMAT_FLOAT;
     if (!from || info.channels > 64 || !(to = sf_open(out, SFM_WRITE, &info)))
         return fail(out, "cannot be made");
     unsigned long long state = 88172645463325252ull;
-    while (sf_readf_float(from, frame, 1) == 1) {
-        for (int c = 0; c < info.channels; c++) {
-            double x = (double)frame[c];
-            state ^= state << 13; /* xorshift (Marsaglia 2003) */
-            state ^= state >> 7;
-            state ^= state << 17;
-            double uniform = (double)(state >> 11) * 0x1p-52 - 1;
-            frame[c] = (float)(x + square * x * x + noise * 1.7320508 * uniform);
+    for (sf_count_t n; (n = sf_read_float(from, block, BLOCK / info.channels * info.channels)) > 0;) {
+        for (sf_count_t i = 0; i < n; i++) {
+            double x = (double)block[i];
+            block[i] = (float)(x + square * x * x + noise * 1.7320508 * next_uniform(&state));
         }
-        if (sf_writef_float(to, frame, 1) != 1)
+        if (sf_write_float(to, block, n) != n)
             return fail(out, sf_strerror(to));
     }
     return sf_close(from) || sf_close(to);

@@ -115,11 +115,14 @@ quietly() {
 }
 
 # refuses STATUS TEXT ARGUMENT...: gpuconv must exit with this status, print one line with the text and nothing on standard
-# output, and leave the folder unchanged; tested without and with an older out.wav.
+# output, and leave the folder unchanged; tested without and with an older out.wav, a wrong command line (status 2), which opens
+# no file, only with it.
 refuses() {
     want=$1 says=$2
     shift 2
-    for older in no yes; do
+    ages='no yes'
+    [ "$want" -ne 2 ] || ages=yes
+    for older in $ages; do
         if [ "$older" = yes ] && [ ! -e out.wav ]; then
             echo "an older output" >out.wav
             made=yes

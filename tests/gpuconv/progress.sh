@@ -37,7 +37,7 @@ fits() { # fits COLUMNS
     awk -v most="$1" 'length($0) >= most { print; bad = 1 } END { exit bad }' "$work/log/lines" ||
         fail "lines of $1 columns and more"
 }
-for columns in 20 50 80; do
+for columns in 20 80; do
     on_terminal "$columns"
     fits "$columns"
 done

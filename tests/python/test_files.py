@@ -73,10 +73,11 @@ def test_compressed_files_are_written_and_read(tmp_path, samples, impulses, kind
     files = [tmp_path / name for name in ("exact.wav", f"compressed.{kind}")]
     for file in files:
         gpuconv.convolve_file(samples / "strings.flac", impulses / "hall.flac", file)
-    exact, compressed = map(gpuconv.read, files)
-    frames = min(exact.samples.shape[1], compressed.samples.shape[1])
-    error = [exact.samples[0, :frames] - np.roll(compressed.samples[0, :frames], -shift) for shift in range(2500)]
-    assert min(map(np.linalg.norm, error)) < 0.1 * np.linalg.norm(exact.samples[0])
+    exact, compressed = (gpuconv.read(file).samples[0] for file in files)
+    assert 0 <= len(compressed) - len(exact) < 2500
+    part = exact[40000:60000]
+    error = [part - compressed[40000 + shift : 60000 + shift] for shift in range(2500)]
+    assert min(map(np.linalg.norm, error)) < 0.1 * np.linalg.norm(part)
 
 
 @pytest.mark.parametrize("sample, response", [("speech.flac", "hall.flac"), ("strings.flac", "hall-true-stereo.flac"),
@@ -193,7 +194,7 @@ def test_bad_files_say_what_fits(tmp_path, call, kind, text):
 
 
 def test_acoustics_are_those_of_the_command(command, impulses):
-    path = impulses / "hall.flac"
+    path = impulses / "studio.flac"
     printed = subprocess.run([command, "ir", "info", str(path), "--report", "json"], check=True, capture_output=True).stdout
     rows = json.loads(printed)["acoustics"]
     for channel, figures in enumerate(gpuconv.acoustics(path)):
@@ -303,7 +304,7 @@ def test_a_response_is_pickled(rng):
 
 
 def test_figures_by_band_and_of_two_ears(command, impulses):
-    path = impulses / "hall.flac"
+    path = impulses / "studio.flac"
     printed = subprocess.run([command, "ir", "info", str(path), "--report", "json", "--reference", "-10", "--noise-levels", "40"],
                              check=True, capture_output=True).stdout
     report = json.loads(printed)
