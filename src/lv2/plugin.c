@@ -6,30 +6,11 @@
  * response, the bundle's default response is used. */
 #include "plugin.h"
 
-#include <lv2/atom/atom.h>
-#include <lv2/patch/patch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double predelay_most = 0.5; /* seconds */
-
-/* Maps the URIs that messages and state need. */
-static void map_uris(plugin *p) {
-    if (!p->map)
-        return;
-    LV2_URID_Map *m = p->map;
-    p->uri = (uris){.path = m->map(m->handle, LV2_ATOM__Path),
-                    .set = m->map(m->handle, LV2_PATCH__Set),
-                    .get = m->map(m->handle, LV2_PATCH__Get),
-                    .property = m->map(m->handle, LV2_PATCH__property),
-                    .value = m->map(m->handle, LV2_PATCH__value),
-                    .response = {m->map(m->handle, RESPONSE_URI), m->map(m->handle, SECOND_URI)},
-                    .error = m->map(m->handle, ERROR_URI),
-                    .string = m->map(m->handle, LV2_ATOM__String),
-                    .urid = m->map(m->handle, LV2_ATOM__URID)};
-    lv2_atom_forge_init(&p->forge, m);
-}
 
 static void cleanup(LV2_Handle handle) {
     plugin *p = handle;
@@ -70,7 +51,8 @@ static LV2_Handle instantiate(const LV2_Descriptor *descriptor, double rate, con
             p->log.log = (*features)->data;
     }
     lv2_log_logger_set_map(&p->log, p->map);
-    map_uris(p);
+    if (p->map)
+        p->uri = gc_lv2_map_uris(p->map, &p->forge);
     p->line.capacity = (int64_t)(predelay_most * rate) + CHUNK;
     p->line.fade_frames = (int64_t)(0.02 * rate);
     p->line.samples = calloc((size_t)(p->line.capacity * p->form.inputs), sizeof *p->line.samples);

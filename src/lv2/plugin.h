@@ -17,16 +17,14 @@
 #include "gpuconv.h"
 #include "ports.h"
 
-#include <lv2/atom/forge.h>
 #include <lv2/core/lv2.h>
 #include <lv2/log/logger.h>
 #include <lv2/state/state.h>
-#include <lv2/urid/urid.h>
 #include <lv2/worker/worker.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { CHUNK = 256, OUTPUTS = 2, SLOTS = 2, PATH_MOST = 4096, ERROR_MOST = 512 };
+enum { CHUNK = 256, OUTPUTS = 2, PATH_MOST = 4096, ERROR_MOST = 512 };
 
 /* How the response is edited, as the ports give it. Never NaN, so that two of them can be compared. */
 typedef struct edits {
@@ -37,10 +35,6 @@ typedef struct edits {
     int reverse, autogain;     /* no bool: a host passes them through, which may change any bit */
     int osc_port;              /* of the spatial forms: where a head tracker is listened to; 0: nowhere */
 } edits;
-
-typedef struct uris {
-    LV2_URID path, string, set, get, property, value, response[SLOTS], error, urid;
-} uris;
 
 /* A delayed output of the delay line. A change of the delay is crossfaded. */
 typedef struct delay_tap {
@@ -119,7 +113,7 @@ typedef struct plugin {
     LV2_Log_Logger log;
     _Atomic int64_t log_from; /* seconds: errors before then are only counted */
     _Atomic int unlogged;     /* errors that were counted */
-    uris uri;
+    lv2_uris uri;
     /* The response */
     slot slot[SLOTS];
     space_exchange space;

@@ -1,7 +1,12 @@
-/* The LV2 plug-in's URIs, forms and ports, as in gpuconv.ttl and CMakeLists.txt; for the plug-in and its window. */
+/* The LV2 plug-in's URIs, forms and ports, as in gpuconv.ttl and CMakeLists.txt, and the message that both sides send:
+ * for the plug-in and its window. */
 #ifndef GPUCONV_LV2_PORTS_H
 #define GPUCONV_LV2_PORTS_H
 
+#include <lv2/atom/atom.h>
+#include <lv2/atom/forge.h>
+#include <lv2/patch/patch.h>
+#include <lv2/urid/urid.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -81,6 +86,39 @@ static inline uint32_t gc_lv2_port_index(lv2_form f, port which) {
     while (gc_lv2_port_at(f, index, &channel) != which && index < 2 * PORTS)
         index++;
     return index;
+}
+
+/* The responses of a reverb. */
+enum { SLOTS = 2 };
+
+typedef struct lv2_uris {
+    LV2_URID path, string, set, get, property, value, response[SLOTS], error, urid;
+} lv2_uris;
+
+/* Maps the URIs that messages and state need, and begins the forge. */
+static inline lv2_uris gc_lv2_map_uris(LV2_URID_Map *m, LV2_Atom_Forge *forge) {
+    lv2_atom_forge_init(forge, m);
+    return (lv2_uris){.path = m->map(m->handle, LV2_ATOM__Path),
+                      .set = m->map(m->handle, LV2_PATCH__Set),
+                      .get = m->map(m->handle, LV2_PATCH__Get),
+                      .property = m->map(m->handle, LV2_PATCH__property),
+                      .value = m->map(m->handle, LV2_PATCH__value),
+                      .response = {m->map(m->handle, RESPONSE_URI), m->map(m->handle, SECOND_URI)},
+                      .error = m->map(m->handle, ERROR_URI),
+                      .string = m->map(m->handle, LV2_ATOM__String),
+                      .urid = m->map(m->handle, LV2_ATOM__URID)};
+}
+
+/* Writes a patch:Set of a property to a text of a type. @return whether it fitted into the buffer */
+static inline bool gc_lv2_write_set(LV2_Atom_Forge *f, const lv2_uris *uri, LV2_URID property, LV2_URID type,
+                                    const char *text) {
+    LV2_Atom_Forge_Frame object;
+    const bool good = lv2_atom_forge_object(f, &object, 0, uri->set) && lv2_atom_forge_key(f, uri->property) &&
+                      lv2_atom_forge_urid(f, property) && lv2_atom_forge_key(f, uri->value) &&
+                      lv2_atom_forge_typed_string(f, type, text, (uint32_t)strlen(text));
+    if (good)
+        lv2_atom_forge_pop(f, &object);
+    return good;
 }
 
 #endif

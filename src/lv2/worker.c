@@ -470,17 +470,9 @@ void gc_lv2_read_messages(plugin *p) {
     }
 }
 
-/* Writes a patch:Set of a property. @return whether it fitted into the buffer */
+/* Writes an event: a patch:Set of a property. @return whether it fitted into the buffer */
 static bool write_property(plugin *p, LV2_URID property, LV2_URID type, const char *text) {
-    LV2_Atom_Forge_Frame object;
-    LV2_Atom_Forge *f = &p->forge;
-    bool good = lv2_atom_forge_frame_time(f, 0) && lv2_atom_forge_object(f, &object, 0, p->uri.set) &&
-                lv2_atom_forge_key(f, p->uri.property) && lv2_atom_forge_urid(f, property) &&
-                lv2_atom_forge_key(f, p->uri.value) &&
-                lv2_atom_forge_typed_string(f, type, text, (uint32_t)strlen(text));
-    if (good)
-        lv2_atom_forge_pop(f, &object);
-    return good;
+    return lv2_atom_forge_frame_time(&p->forge, 0) && gc_lv2_write_set(&p->forge, &p->uri, property, type, text);
 }
 
 /* Writes the responses and the error. @return whether they fitted into the buffer */

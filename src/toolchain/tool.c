@@ -1,43 +1,25 @@
-/*
- * Runs compilers and other programs in a folder of their own.
- *
- * A program is the leader of a process group, which is killed as a whole: nvcc starts other programs.
- */
+/* Runs compilers and other programs in a folder of their own. */
 #include "tool.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/os.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { POLL_INTERVAL = 5 * 1000 * 1000 /* ns */, MAX_WORDS = 64 };
+enum { MAX_WORDS = 64 };
 
-/* Adds the actions for the standard streams. Returns 0 or an errno value. */
-static int add_actions(const gc_process_request *request, posix_spawn_file_actions_t *actions) {
-    int err = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
-    if (!err && request->output)
-        err = posix_spawn_file_actions_addopen(actions, 1, request->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    else if (!err)
-        err = posix_spawn_file_actions_adddup2(actions, 2, 1);
-    if (!err && request->output)
-        err = posix_spawn_file_actions_adddup2(actions, 1, 2);
-    return err;
-}
+static const double poll_interval = 5e-3; /* seconds */
 
-/* Starts the program, in a folder through the shell: posix_spawn has no action for it before glibc 2.29. */
+/* Starts the program, in a folder through the shell. Returns 0 or an errno value. */
 static int start(const gc_process_request *request, pid_t *child) {
     const char *words[MAX_WORDS] = {"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", request->folder};
     size_t count = request->folder ? 4 : 0;
@@ -47,31 +29,20 @@ static int start(const gc_process_request *request, pid_t *child) {
         words[count++] = *word;
     }
     words[count] = NULL;
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    int err = posix_spawn_file_actions_init(&actions);
-    if (err)
-        return err;
-    err = add_actions(request, &actions);
-    if (!err && (err = posix_spawnattr_init(&attributes)) == 0) {
-        (void)posix_spawnattr_setsigdefault(&attributes, &all);
-        (void)posix_spawnattr_setsigmask(&attributes, &none);
-        (void)posix_spawnattr_setpgroup(&attributes, 0);
-        (void)posix_spawnattr_setflags(&attributes,
-                                       POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-        err = posix_spawn(child, words[0], &actions, &attributes, (char *const *)words, environ);
-        (void)posix_spawnattr_destroy(&attributes);
-    }
-    (void)posix_spawn_file_actions_destroy(&actions);
+    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC),
+              output = request->output ? open(request->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : 2;
+    int err = nothing < 0 || output < 0 ? errno : 0;
+    if (!err)
+        err = gc_os_start(words[0], (char *const *)words, environ, (const int[]){nothing, output, output}, child);
+    if (nothing >= 0)
+        close(nothing);
+    if (request->output && output >= 0)
+        close(output);
     return err;
 }
 
 gpuconv_status gc_process_run(const gc_process_request *request, gc_process_result *result, gpuconv_error *error) {
-    const struct timespec interval = {0, POLL_INTERVAL};
-    pid_t child, ended;
+    pid_t child;
     int status = 0;
     bool cancelled = false;
     *result = (gc_process_result){.status = -1};
@@ -79,41 +50,27 @@ gpuconv_status gc_process_run(const gc_process_request *request, gc_process_resu
     if (err)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be started: %s", request->arguments[0], strerror(err));
     double end = gc_now() + request->seconds;
-    while ((ended = waitpid(child, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+    while (!gc_os_wait(child, poll_interval, cancelled || result->timed_out, &status)) {
         cancelled = cancelled || gc_cancelled();
         result->timed_out = result->timed_out || gc_now() > end;
-        if (cancelled || result->timed_out)
-            (void)kill(-child, SIGKILL);
-        (void)nanosleep(&interval, NULL);
     }
     if (cancelled)
         return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", request->arguments[0]);
-    if (ended == child && WIFEXITED(status))
-        result->status = WEXITSTATUS(status);
-    if (ended == child && WIFSIGNALED(status))
-        result->signal = WTERMSIG(status);
+    if (status < 0)
+        result->signal = -status;
+    else
+        result->status = status;
     return GPUCONV_OK;
 }
 
-/* Writes FOLDER/NAME and returns whether it can be executed. */
-static bool is_program(const char *folder, size_t length, const char *name, char *path, size_t room) {
-    int written = snprintf(path, room, "%.*s/%s", (int)length, folder, name);
-    return written > 0 && (size_t)written < room && access(path, X_OK) == 0;
-}
-
 bool gc_process_find(const char *name, const char *variable, const char *folder, char *path, size_t room) {
-    const char *given = variable ? getenv(variable) : NULL, *at = getenv("PATH");
+    const char *given = variable ? getenv(variable) : NULL;
     if (given && strchr(given, '/') && access(given, X_OK) == 0 && strlen(given) < room) {
         (void)snprintf(path, room, "%s", given);
         return true;
     }
-    while (at && *at) {
-        size_t length = strcspn(at, ":");
-        if (length > 0 && at[0] == '/' && is_program(at, length, name, path, room))
-            return true;
-        at += length + (at[length] == ':');
-    }
-    return folder && is_program(folder, strlen(folder), name, path, room);
+    return gc_os_find_program(name, path, room) ||
+           (folder && snprintf(path, room, "%s/%s", folder, name) < (int)room && access(path, X_OK) == 0);
 }
 
 /* ---- The folder -------------------------------------------------------------------------------------------------- */
@@ -196,11 +153,9 @@ bool gc_find_nvcc(char *path, size_t room) {
     const char *root = getenv("CUDA_PATH");
     (void)snprintf(folder, sizeof folder, "%s/bin", root && *root ? root : "/usr/local/cuda");
     bool found = gc_process_find("nvcc", "CUDACXX", folder, path, room);
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-    while (length > 0 && program[length - 1] != '/')
-        length--;
-    for (int i = 0; !found && length > 0 && i < 2; i++) {
-        (void)snprintf(folder, sizeof folder, "%.*s%s", (int)length, program, packages[i]);
+    char *slash = gc_os_program_path(program, sizeof program) ? strrchr(program, '/') : NULL;
+    for (int i = 0; !found && slash && i < 2; i++) {
+        (void)snprintf(folder, sizeof folder, "%.*s%s", (int)(slash + 1 - program), program, packages[i]);
         found = gc_process_find("nvcc", NULL, folder, path, room);
     }
     return found;

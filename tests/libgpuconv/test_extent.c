@@ -5,7 +5,6 @@
 
 #include "gpuconv.h"
 #include "libgpuconv/audio/file.h"
-#include "libgpuconv/audio/pipe_source.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -133,27 +133,10 @@ static const struct pw_stream_events input_events = {PW_VERSION_STREAM_EVENTS, .
 typedef struct listing {
     struct pw_main_loop *loop;
     struct pw_registry *registry;
-    char *text; /* NULL: none yet */
-    size_t size, used;
-    bool full; /* out of memory */
+    FILE *text;
+    int lines;
     int expected;
 } listing;
-
-/* Appends a line to the text, which begins empty. */
-static void add_line(listing *l, const char *line) {
-    size_t length = strlen(line);
-    if (l->used + length >= l->size) {
-        size_t larger = 2 * (l->size + length) + 1024;
-        char *text = realloc(l->text, larger);
-        l->full = l->full || !text;
-        if (!text)
-            return;
-        l->text = text;
-        l->size = larger;
-    }
-    memcpy(l->text + l->used, line, length + 1);
-    l->used += length;
-}
 
 static void on_global(void *argument, uint32_t id, uint32_t permissions, const char *type, uint32_t version,
                       const struct spa_dict *properties) {
@@ -170,7 +153,9 @@ static void on_global(void *argument, uint32_t id, uint32_t permissions, const c
     char shown[300], about[300], line[700];
     (void)snprintf(line, sizeof line, "%s %s (PipeWire): %s\n", sink ? "out" : "in ",
                    gc_visible(shown, sizeof shown, name), gc_visible(about, sizeof about, described ? described : ""));
-    add_line(l, line);
+    if (l->text)
+        (void)fwrite(line, 1, strlen(line), l->text); /* fclose tells whether memory was full */
+    l->lines++;
 }
 
 static void on_done(void *argument, uint32_t id, int sequence) {
@@ -219,16 +204,18 @@ static bool sound_is_running(void) {
 }
 
 static char *sound_list(gpuconv_error *error) {
+    char *text = NULL;
+    size_t size;
     pw_init(NULL, NULL);
-    listing l = {.loop = pw_main_loop_new(NULL)};
+    listing l = {.loop = pw_main_loop_new(NULL), .text = open_memstream(&text, &size)};
     bool good = l.loop && list_nodes(&l);
-    if (good && l.used == 0)
-        add_line(&l, "no sound device found\n");
+    if (good && l.text && l.lines == 0)
+        (void)fwrite("no sound device found\n", 1, 22, l.text);
     if (l.loop)
         pw_main_loop_destroy(l.loop);
-    if (good && !l.full)
-        return l.text;
-    free(l.text);
+    if (l.text && fclose(l.text) == 0 && good)
+        return text;
+    free(text);
     if (good)
         gc_fail_memory(error, "the list of devices");
     else

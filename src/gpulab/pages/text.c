@@ -15,6 +15,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 
 #include <stdarg.h>
@@ -259,11 +260,9 @@ static void format_stem(const gc_lab_module *module, char *stem, size_t room) {
  * a build, whose sources are named relative to the checkout. */
 static const char *find_sources(char *folder, size_t room) {
     char program[4096], path[4200];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program);
-    while (length > 0 && program[length - 1] != '/')
-        length--;
-    (void)snprintf(path, sizeof path, "%.*s" LAB_SOURCES_FROM_PROGRAM, length > 0 ? (int)length : 0, program);
-    char *absolute = length > 0 ? realpath(path, NULL) : NULL;
+    char *slash = gc_os_program_path(program, sizeof program) ? strrchr(program, '/') : NULL;
+    (void)snprintf(path, sizeof path, "%.*s" LAB_SOURCES_FROM_PROGRAM, slash ? (int)(slash + 1 - program) : 0, program);
+    char *absolute = slash ? realpath(path, NULL) : NULL;
     (void)snprintf(folder, room, "%s%s", absolute ? absolute : "", absolute ? "/" : "");
     free(absolute);
     return folder;

@@ -42,6 +42,9 @@ typedef struct gc_input_options {
     bool keep_nonfinite;        /* deliver NaN and infinities unchanged instead of as 0 */
 } gc_input_options;
 
+/* Bytes of a stream that are copied into a temporary file at most: 4 GiB. Only a test changes it. */
+extern int64_t gc_spool_most;
+
 /* Opens a file with at least one channel and one frame; "-" is standard input. A file is refused that lacks samples
  * which its header states. From a pipe, a WAV or RF64 of PCM, float, mu-law or A-law and raw samples are streamed;
  * every other format is first copied to an unnamed file in $TMPDIR or /tmp. The error message begins with the path.

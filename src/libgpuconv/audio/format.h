@@ -25,7 +25,7 @@ gc_pcm gc_format_pcm(int format);
 bool gc_format_is_plain(int format);
 
 /* Returns true if a file of this container is whole although nothing before its samples can be written after them, as
- * in a pipe (pipe_sink.h). */
+ * in a pipe. */
 bool gc_format_streams(int format);
 
 /* Returns the container of a path's extension, or 0 if the extension is unknown. */

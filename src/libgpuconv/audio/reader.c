@@ -1,9 +1,20 @@
-/* Reading files and pipes through libsndfile, and loading the module that decodes what libsndfile does not read. */
+/*
+ * Reading files and pipes through libsndfile, and loading the module that decodes what libsndfile does not read.
+ *
+ * Pipes. Raw samples, and a WAV, RF64 or BW64 with a complete header and a fixed number of bytes per frame, are
+ * streamed: libsndfile reads them while they arrive, from a virtual file, behind a header that gc_riff_parse writes.
+ * Every other stream is spooled first: copied into an unnamed temporary file. Numbers from a header are checked against
+ * the bytes that were read before they are used as an offset or a loop bound. libsndfile seeks in the header while it
+ * opens a file, and reads the first samples to recognise their format. A source therefore keeps the header and the
+ * first samples in `head`, and forgets all bytes behind them once they were read.
+ */
 #include "file.h"
 
 #include "buffered_io.h"
 #include "extent.h"
 #include "format.h"
+#include "gpuconv.h"
+#include "libgpuconv/core/descriptor.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/limits.h"
@@ -14,7 +25,6 @@
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/dsp/finite.h"
 #include "media.h"
-#include "pipe_source.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +36,284 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+typedef enum gc_source_kind {
+    GC_SOURCE_HEADER = 0, /* a file with a header */
+    GC_SOURCE_RAW,        /* samples of a fixed number of bytes */
+    GC_SOURCE_ENCODED     /* samples without a header, compressed in blocks */
+} gc_source_kind;
+
+/* ---- Pipes ------------------------------------------------------------------------------------------------------- */
+
+enum {
+    MAX_HEADER = 1 << 20, /* a stream with a longer header is spooled */
+    PEEKED_BYTES =
+        16, /* of the samples; libsndfile reads them on opening: read beforehand so that opening never blocks */
+    KEPT_SAMPLES = 4096,  /* bytes of samples that stay in `head` */
+    SPOOL_BYTES = 1 << 16 /* bytes that are copied at a time */
+};
+
+int64_t gc_spool_most = INT64_C(4) << 30;
+
+typedef struct gc_source {
+    int fd, err;
+    const volatile int *cancel;
+    const char *name; /* not owned */
+    bool raw, spooled, streaming;
+    bool ended;              /* read() has returned 0 */
+    int64_t at;              /* libsndfile's position in bytes */
+    int64_t end;             /* bytes that libsndfile was given or that are in `head` */
+    int64_t kept, keep;      /* bytes in `head`; bytes that `head` is meant to keep */
+    int64_t length;          /* the file size that libsndfile is told */
+    int64_t begin;           /* bytes of the header that replaces the original one; 0: none does */
+    unsigned char *original; /* the header as it was read, if `head` contains another one; else NULL */
+    int64_t original_bytes;
+    int64_t room; /* allocated bytes of `head` */
+    unsigned char *head;
+} gc_source;
+
+/* Reads `count` bytes, or fewer at the end of the stream. Returns false on an error, which is in s->err. */
+static bool read_all(gc_source *s, unsigned char *to, int64_t count, int64_t *got) {
+    *got = 0;
+    while (*got < count && !s->ended && !s->err) {
+        int64_t n;
+        s->err = gc_read_some(s->fd, to + *got, count - *got, &n, s->cancel);
+        s->ended = !s->err && n == 0;
+        *got += n;
+    }
+    return !s->err;
+}
+
+/* Enlarges `head` to at least `bytes` bytes. Returns false without memory (ENOMEM in s->err). */
+static bool reserve_head(gc_source *s, int64_t bytes) {
+    if (bytes <= s->room)
+        return true;
+    const int64_t room = gc_max(bytes, 2 * s->room);
+    unsigned char *larger = gc_calloc(room, 1);
+    if (!larger) {
+        s->err = ENOMEM;
+        return false;
+    }
+    if (s->kept > 0)
+        memcpy(larger, s->head, (size_t)s->kept);
+    free(s->head);
+    s->head = larger;
+    s->room = room;
+    return true;
+}
+
+/* Reads until `head` has `count` bytes or the stream ends. */
+static bool fill_head(gc_source *s, int64_t count) {
+    int64_t got = 0;
+    bool ok = reserve_head(s, count) && (count <= s->kept || read_all(s, s->head + s->kept, count - s->kept, &got));
+    s->kept += got;
+    s->end = s->kept;
+    return ok;
+}
+
+static gpuconv_status fail_source(const gc_source *s, const char *what, const char *folder, gpuconv_error *error) {
+    if (s->err == ECANCELED)
+        return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted", s->name);
+    if (s->err == ENOMEM)
+        return gc_fail_memory(error, s->name);
+    if (s->err == EFBIG && s->spooled)
+        return gc_fail(error, GPUCONV_ERROR_FILE,
+                       "%s: its format cannot be read while it arrives, and more than %lld MiB are not copied to a "
+                       "temporary file; write it to a file first",
+                       s->name, (long long)(gc_spool_most >> 20));
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s%s%s%s", s->name, what, folder, *what ? ": " : "",
+                   strerror(s->err));
+}
+
+/* Copies the bytes that were read so far and the rest of the stream into a file. Only before start_streaming.
+ * @return FILE, MEMORY, CANCELLED */
+static gpuconv_status spool_source(gc_source *s, gpuconv_error *error) {
+    char folder[4096];
+    int fd = gc_os_spool_file(folder, sizeof folder);
+    if (fd < 0) {
+        s->err = errno;
+        return fail_source(s, "cannot create a temporary file in ", folder, error);
+    }
+    const gc_pipe_out out = {.fd = fd, .cancel = s->cancel};
+    if (s->original)
+        s->err = gc_pipe_out_write(&out, s->original, s->original_bytes);
+    int64_t got = reserve_head(s, SPOOL_BYTES) ? s->kept - s->begin : 0;
+    const unsigned char *bytes = s->head + s->begin;
+    int64_t copied = 0;
+    while (got > 0 && !s->err) {
+        int err = (copied += got) > gc_spool_most ? EFBIG : gc_pipe_out_write(&out, bytes, got);
+        got = 0;
+        if (!err)
+            (void)read_all(s, s->head, SPOOL_BYTES, &got);
+        bytes = s->head;
+        s->err = s->err ? s->err : err;
+    }
+    close(s->fd);
+    s->fd = fd;
+    s->spooled = true;
+    if (!s->err && lseek(fd, 0, SEEK_SET) != 0)
+        s->err = errno;
+    return s->err ? fail_source(s, "cannot copy it to a temporary file in ", folder, error) : GPUCONV_OK;
+}
+
+/* Reads bytes of the header, as a gc_riff_input. */
+static int64_t read_header_bytes(void *source, int64_t at, void *bytes, int64_t count) {
+    gc_source *s = source;
+    if (at + count > MAX_HEADER || !fill_head(s, at + count))
+        return 0;
+    const int64_t got = gc_max(0, gc_min(count, s->kept - at));
+    if (got > 0)
+        memcpy(bytes, s->head + at, (size_t)got);
+    return got;
+}
+
+/* Replaces the header in `head` by the one of `riff`, which it takes over. */
+static bool replace_header(gc_source *s, const gc_riff *riff) {
+    const int64_t samples = s->kept - riff->begin;
+    s->original = s->head;
+    s->original_bytes = riff->begin;
+    s->head = riff->header;
+    s->begin = s->kept = s->room = riff->header_bytes;
+    s->keep = s->begin + KEPT_SAMPLES;
+    if (!reserve_head(s, s->keep))
+        return false;
+    memcpy(s->head + s->begin, s->original + riff->begin, (size_t)samples);
+    s->end = s->kept += samples;
+    s->length = riff->bytes < 0 ? GC_RIFF_UNBOUNDED : s->begin + riff->bytes;
+    return true;
+}
+
+/* Reads the header, and spools the stream if it cannot be streamed. */
+static gpuconv_status read_header(gc_source *s, gc_source_kind kind, gpuconv_error *error) {
+    const gc_riff_input in = {.read = read_header_bytes, .file = s, .length = -1};
+    gc_riff riff = {0};
+    if (!fill_head(s, 1))
+        return fail_source(s, "", "", error);
+    if (s->kept == 0)
+        return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: is empty", s->name);
+    if (kind == GC_SOURCE_RAW) {
+        s->length = GC_RIFF_UNBOUNDED;
+        s->keep = KEPT_SAMPLES;
+        return reserve_head(s, s->keep) ? GPUCONV_OK : fail_source(s, "", "", error);
+    }
+    if (kind == GC_SOURCE_HEADER && !gc_riff_parse(&in, &riff))
+        s->err = ENOMEM;
+    const bool streamed = riff.begin > 0 && riff.has_fixed_frames;
+    if (!s->err && streamed && fill_head(s, riff.begin + PEEKED_BYTES) && replace_header(s, &riff))
+        return GPUCONV_OK;
+    if (riff.header != s->head)
+        free(riff.header);
+    return s->err ? fail_source(s, "", "", error) : spool_source(s, error);
+}
+
+static void free_source(gc_source *s) {
+    if (!s)
+        return;
+    if (s->fd >= 0)
+        close(s->fd);
+    free(s->head);
+    free(s->original);
+    free(s);
+}
+
+/* Creates a source and reads the header, or spools the stream. Takes ownership of `fd`, also on failure. `name` is used
+ * in messages. @return FILE, FORMAT (the stream is empty), MEMORY, CANCELLED (*cancel, which may be NULL, was raised)
+ */
+static gpuconv_status new_source(int fd, const char *name, gc_source_kind kind, const volatile int *cancel,
+                                 gc_source **source, gpuconv_error *error) {
+    *source = NULL;
+    gc_source *s = gc_calloc(1, sizeof *s);
+    if (!s) {
+        close(fd);
+        return gc_fail_memory(error, name);
+    }
+    s->name = name;
+    s->fd = fd;
+    s->cancel = cancel;
+    s->raw = kind == GC_SOURCE_RAW;
+    gpuconv_status status = read_header(s, kind, error);
+    if (status)
+        free_source(s);
+    else
+        *source = s;
+    return status;
+}
+
+/* Call after gc_sndfile_open. Returns true if libsndfile's position is the first sample behind the header; from then on
+ * the source can be read forward only, at any distance. Returns false if libsndfile reads the header differently: spool
+ * the source then. */
+static bool start_streaming(gc_source *s) {
+    s->streaming = s->raw || s->at == s->begin;
+    return s->streaming;
+}
+
+static sf_count_t source_length(void *source) {
+    return ((gc_source *)source)->length;
+}
+
+/* Accepts any position up to GC_RIFF_UNBOUNDED. While libsndfile searches the header for chunks, it may seek to bytes
+ * that are no longer kept, where it then reads nothing. After start_streaming such a seek fails. */
+static sf_count_t source_seek(sf_count_t offset, int whence, void *source) {
+    gc_source *s = source;
+    int64_t from = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? s->at : s->length, to;
+    if (__builtin_add_overflow(from, offset, &to) || to < 0 || to > GC_RIFF_UNBOUNDED)
+        return -1;
+    if (s->streaming && to < s->end && to >= s->kept)
+        return -1;
+    return s->at = to;
+}
+
+/* Reads bytes from the pipe and appends them to `head` while it is shorter than `keep`. */
+static int64_t read_pipe(gc_source *s, unsigned char *to, int64_t count) {
+    int64_t got;
+    (void)read_all(s, to, count, &got);
+    if (s->end == s->kept && s->kept < s->keep) {
+        const int64_t more = gc_min(got, s->keep - s->kept);
+        memcpy(s->head + s->kept, to, (size_t)more);
+        s->kept += more;
+    }
+    s->end += got;
+    return got;
+}
+
+/* Reads and discards bytes up to s->at. Does nothing before start_streaming: the header is in `head` then.
+ * Returns true if the position was reached. */
+static bool skip(gc_source *s) {
+    unsigned char skipped[16384];
+    while (s->streaming && s->end < s->at)
+        if (read_pipe(s, skipped, gc_min((int64_t)sizeof skipped, s->at - s->end)) == 0)
+            break;
+    return s->end == s->at;
+}
+
+static sf_count_t source_read(void *bytes, sf_count_t count, void *source) {
+    gc_source *s = source;
+    unsigned char *to = bytes;
+    int64_t done = 0;
+    if (count <= 0)
+        return 0;
+    if (s->at < s->kept) {
+        done = gc_min(count, s->kept - s->at);
+        memcpy(to, s->head + s->at, (size_t)done);
+        s->at += done;
+    }
+    if (done < count && (s->at == s->end || (s->at > s->end && skip(s)))) {
+        const int64_t got = read_pipe(s, to + done, count - done);
+        s->at += got;
+        done += got;
+    }
+    return done;
+}
+
+static sf_count_t source_tell(void *source) {
+    return ((gc_source *)source)->at;
+}
+
+/* Returns the callbacks for gc_sndfile_open of a source that was not spooled. */
+static SF_VIRTUAL_IO *source_callbacks(void) {
+    static SF_VIRTUAL_IO io = {source_length, source_seek, source_read, NULL, source_tell};
+    return &io;
+}
 
 /* ---- Files that libsndfile does not read ------------------------------------------------------------------------- */
 
@@ -180,9 +468,9 @@ gc_audio_info gc_audio_info_s24(int channels, int rate, int64_t frames) {
  * that the program that wrote it cannot have known the length. */
 static int64_t frame_count(const gc_reader *r, const SF_INFO *info) {
     const int64_t placeholder = INT64_C(1) << 30; /* samples of 32 bits in 4 GiB, the limit of a 32-bit size */
-    if (r->pipe && gc_source_is_empty(r->pipe))
+    if (r->pipe && r->pipe->ended && r->pipe->end <= r->pipe->begin)
         return 0;
-    if (r->pipe && !gc_source_knows_length(r->pipe))
+    if (r->pipe && r->pipe->length >= GC_RIFF_UNBOUNDED)
         return -1;
     if (r->pipe && info->frames >= placeholder / (info->channels > 0 ? info->channels : 1) / 2)
         return -1;
@@ -385,33 +673,34 @@ static gc_source_kind source_kind(const SF_INFO *info) {
 /* Opens a pipe. A stream that cannot be read without seeking is spooled and opened as a file. */
 static gpuconv_status open_pipe(gc_reader *r, int fd, SF_INFO *info, gpuconv_error *error) {
     const SF_INFO raw = *info;
-    gpuconv_status status = gc_source_new(fd, r->path, source_kind(info), r->cancel, &r->pipe, error);
+    gpuconv_status status = new_source(fd, r->path, source_kind(info), r->cancel, &r->pipe, error);
     if (status)
         return status;
-    if (!gc_source_is_spooled(r->pipe)) {
+    if (!r->pipe->spooled) {
         char why[256];
-        r->file = gc_sndfile_open(gc_source_callbacks(), SFM_READ, info, r->pipe);
+        r->file = gc_sndfile_open(source_callbacks(), SFM_READ, info, r->pipe);
         if (!r->file) {
             *info = raw;
-            gc_source_rewind(r->pipe);
-            r->file = gc_sndfile_open_for_reason(gc_source_callbacks(), SFM_READ, info, r->pipe, why, sizeof why);
+            r->pipe->at = 0;
+            r->file = gc_sndfile_open_for_reason(source_callbacks(), SFM_READ, info, r->pipe, why, sizeof why);
         }
-        if (gc_source_failure(r->pipe))
-            return fail_system(error, r, gc_source_failure(r->pipe));
+        if (r->pipe->err)
+            return fail_system(error, r, r->pipe->err);
         if (!r->file)
             return fail_reading(error, r, why);
-        if (gc_source_start_streaming(r->pipe))
+        if (start_streaming(r->pipe))
             return GPUCONV_OK;
         sf_close(r->file); /* libsndfile reads this header differently: give it a file */
         r->file = NULL;
         *info = raw;
-        status = gc_source_spool(r->pipe, error);
+        status = spool_source(r->pipe, error);
         if (status)
             return status;
     }
     struct stat st;
-    int file = gc_source_release_file(r->pipe);
-    gc_source_free(r->pipe);
+    int file = r->pipe->fd;
+    r->pipe->fd = -1;
+    free_source(r->pipe);
     r->pipe = NULL;
     r->disk.fd = file;
     if (fstat(file, &st) != 0)
@@ -475,7 +764,7 @@ gpuconv_status gc_reader_new(const char *path, gc_reader **reader, gpuconv_error
 void gc_reader_set_cancel(gc_reader *r, const volatile int *cancel) {
     r->cancel = cancel;
     if (r->pipe)
-        gc_source_set_cancel(r->pipe, cancel);
+        r->pipe->cancel = cancel;
 }
 
 const gc_audio_info *gc_reader_info(const gc_reader *r) {
@@ -529,7 +818,7 @@ static gpuconv_status read_as(gc_reader *r, gc_pcm pcm, void *raw, int64_t frame
         r->at += n;
         *got += n;
     }
-    int err = r->pipe ? gc_source_failure(r->pipe) : r->disk.err;
+    int err = r->pipe ? r->pipe->err : r->disk.err;
     if (*got < frames && err)
         return fail_system(error, r, err);
     if (*got < frames && sf_error(r->file) != SF_ERR_NO_ERROR)
@@ -649,7 +938,7 @@ void gc_reader_free(gc_reader *r) {
         close(r->disk.fd);
     free(r->header);
     free(r->link);
-    gc_source_free(r->pipe);
+    free_source(r->pipe);
     free(r->path);
     free(r);
 }

@@ -23,13 +23,14 @@ void gc_os_processor_name(char *name, size_t size);
 /* Writes the path of a program that the user can start by its name. @return false if there is none */
 bool gc_os_find_program(const char *name, char *path, size_t room);
 
-/* Starts a program with three descriptors as its standard streams, default signals and no other descriptor.
- * @return 0 or an errno value */
+/* Starts a program with three descriptors as its standard streams, default signals and no other descriptor, as the
+ * leader of a process group. @return 0 or an errno value */
 int gc_os_start(const char *program, char *const argv[], char *const environment[], const int stream[3], pid_t *child);
 
 /* Waits for a program that gc_os_start has started until it has ended or `seconds` have passed, or, with `end`, ends
- * it.
- * @return false while it runs; true with its exit status in *status: -1 if a signal ended it, 0 if it is not known */
+ * it and the programs that it has started.
+ * @return false while it runs; true with its exit status in *status: the negative number of a signal that ended it, 0
+ * if it is not known */
 bool gc_os_wait(pid_t child, double seconds, bool end, int *status);
 
 /* Returns the processor time of this process in seconds. */

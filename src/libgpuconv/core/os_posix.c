@@ -41,7 +41,7 @@ int gc_os_start(const char *program, char *const argv[], char *const environment
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
-    short flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK;
+    short flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP;
     sigemptyset(&none);
     sigfillset(&all);
     int err = posix_spawn_file_actions_init(&actions);
@@ -53,6 +53,7 @@ int gc_os_start(const char *program, char *const argv[], char *const environment
     if (!err && (err = posix_spawnattr_init(&attributes)) == 0) {
         (void)posix_spawnattr_setsigdefault(&attributes, &all);
         (void)posix_spawnattr_setsigmask(&attributes, &none);
+        (void)posix_spawnattr_setpgroup(&attributes, 0);
         (void)posix_spawnattr_setflags(&attributes, flags);
         err = posix_spawn(child, program, &actions, &attributes, argv, environment);
         (void)posix_spawnattr_destroy(&attributes);
@@ -66,7 +67,7 @@ bool gc_os_wait(pid_t child, double seconds, bool end, int *status) {
     pid_t ended;
     int how = 0;
     if (end)
-        (void)kill(child, SIGKILL);
+        (void)kill(-child, SIGKILL);
     do
         ended = waitpid(child, &how, WNOHANG);
     while (ended < 0 && errno == EINTR);
@@ -74,7 +75,7 @@ bool gc_os_wait(pid_t child, double seconds, bool end, int *status) {
         (void)nanosleep(&interval, NULL);
         return false;
     }
-    *status = ended < 0 ? 0 : WIFEXITED(how) ? WEXITSTATUS(how) : -1; /* unknown: this process ignores SIGCHLD */
+    *status = ended < 0 ? 0 : WIFEXITED(how) ? WEXITSTATUS(how) : -WTERMSIG(how); /* unknown: SIGCHLD is ignored */
     return true;
 }
 

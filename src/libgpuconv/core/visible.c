@@ -112,6 +112,11 @@ void gc_visible_print(char *to, size_t room, const char *format, va_list args) {
         free(text);
 }
 
+const char *gc_file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 const char *gc_entity(char c) {
     switch (c) {
     case '<':

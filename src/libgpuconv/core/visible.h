@@ -19,6 +19,9 @@
  * @return      `to` */
 char *gc_visible(char *to, size_t room, const char *from);
 
+/* Returns the last name of a path; all of one that ends with a slash. */
+const char *gc_file_name(const char *path);
+
 /* Returns the entity that stands for a character in HTML and XML, NULL if the character stands for itself. */
 const char *gc_entity(char c);
 

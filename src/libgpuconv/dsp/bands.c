@@ -41,3 +41,15 @@ void gc_bands_column(const double *power, int64_t points, double rate, int rows,
         level[r] = (float)(10 * log10(fmax(most, 1e-30)));
     }
 }
+
+double gc_bands_mean(const double *sums, int64_t points, double rate, double hz, double width) {
+    double bin = rate / (double)points, half = exp2(width / 2);
+    int64_t from = (int64_t)ceil(hz / half / bin), to = (int64_t)floor(hz * half / bin) + 1;
+    if (to <= from) {
+        from = llrint(hz / bin);
+        to = from + 1;
+    }
+    from = gc_max(1, gc_min(from, points / 2 - 1));
+    to = gc_max(from + 1, gc_min(to, points / 2));
+    return (sums[to] - sums[from]) / (double)(to - from);
+}

@@ -21,4 +21,8 @@ void gc_bands(const double *power, int64_t points, double rate, int bands, doubl
  * @param level gets the largest power of each band's bins in dB, interpolated where a band is narrower than a bin */
 void gc_bands_column(const double *power, int64_t points, double rate, int rows, float *level);
 
+/* Returns the mean of the bins in a range of `width` octaves around a frequency, at least one bin.
+ * @param sums of the bins below k, for k up to points / 2, of a transform of `points` points */
+double gc_bands_mean(const double *sums, int64_t points, double rate, double hz, double width);
+
 #endif

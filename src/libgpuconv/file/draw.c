@@ -5,6 +5,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/visible.h"
 #include "libgpuconv/dsp/bands.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
@@ -180,11 +181,6 @@ static void analyse_decay(const gpuconv_ir *ir, decay *d) {
     }
 }
 
-static const char *name_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The axes that the panels of input and output share. */
 typedef struct scales {
     double seconds, peak; /* of the longer and of the louder file */
@@ -241,8 +237,8 @@ static gpuconv_status draw_panels(const gpuconv_job *job, const gpuconv_ir *ir, 
                                  {.label = "after", .colour = wet, .y = after->band}};
     const gc_series curves[] = {{.label = "level", .colour = gc_channel_colour(1), .mark = GC_MARK_THIN, .y = d->level},
                                 {.label = "remaining energy", .colour = gc_channel_colour(1), .y = d->remaining}};
-    const gc_panel panels[] = {wave_panel(name_of(job->input), before, &wave[0], &common),
-                               wave_panel(name_of(job->output), after, &wave[1], &common),
+    const gc_panel panels[] = {wave_panel(gc_file_name(job->input), before, &wave[0], &common),
+                               wave_panel(gc_file_name(job->output), after, &wave[1], &common),
                                image_panel("spectrogram before", before, &common),
                                image_panel("spectrogram after", after, &common),
                                {.title = "spectra",
@@ -255,7 +251,7 @@ static gpuconv_status draw_panels(const gpuconv_job *job, const gpuconv_ir *ir, 
                                 .steps = BANDS,
                                 .series = spectra,
                                 .x = before->hz},
-                               {.title = name_of(job->response),
+                               {.title = gc_file_name(job->response),
                                 .x_label = "seconds",
                                 .y_label = "dB",
                                 .x_range = {0, (double)gpuconv_ir_frames(ir) / gpuconv_ir_rate(ir)},

@@ -223,13 +223,6 @@ static gpuconv_status resample_plane(const float *taps, const spans *s, double r
     return status;
 }
 
-static double energy_of(const float *taps, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += (double)taps[i] * (double)taps[i];
-    return sum;
-}
-
 /* Returns the length of the shortest part of n taps, which ends with the last of them or, `backwards`, begins with the
  * first, such that the others have at most the energy `most`. */
 static int64_t shorten(const float *taps, int64_t n, bool backwards, double most) {
@@ -246,8 +239,8 @@ static int64_t shorten(const float *taps, int64_t n, bool backwards, double most
 
 /* Extends the lead and the ringing such that a resampled plane keeps both. */
 static void keep_ends(const float *taps, const spans *s, int64_t *lead, int64_t *ring) {
-    const double total = energy_of(taps, s->before + s->frames + s->after);
-    if (energy_of(taps, s->before) > droppable_energy * total)
+    const double total = gc_energy(taps, s->before + s->frames + s->after);
+    if (gc_energy(taps, s->before) > droppable_energy * total)
         *lead = gc_max(*lead, shorten(taps, s->before, false, truncation * total));
     *ring = gc_max(*ring, shorten(taps + s->before + s->frames, s->after, true, truncation * total));
 }

@@ -32,6 +32,13 @@ static inline const float *gc_ir_plane(const gpuconv_ir *ir, int plane) {
     return ir->taps + (int64_t)plane * ir->frames;
 }
 
+static inline double gc_energy(const float *taps, int64_t frames) {
+    double sum = 0;
+    for (int64_t i = 0; i < frames; i++)
+        sum += (double)taps[i] * (double)taps[i];
+    return sum;
+}
+
 /* Returns whether every output has exactly one route; route[o] is then the one of output o. */
 static inline bool gc_ir_one_route_each(const gpuconv_ir *ir) {
     bool one_each = ir->routes == ir->outputs;

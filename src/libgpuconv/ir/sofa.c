@@ -136,13 +136,6 @@ static double delay_of(const gpuconv_sofa *s, int measurement, int receiver) {
     return s->delay[(int64_t)measurement * s->receivers + receiver];
 }
 
-static double energy_of(const float *taps, int64_t frames) {
-    double sum = 0;
-    for (int64_t i = 0; i < frames; i++)
-        sum += (double)taps[i] * (double)taps[i];
-    return sum;
-}
-
 gpuconv_status gc_sofa_delay(const gpuconv_sofa *s, const gc_blend *b, int receiver, double *frames,
                              gpuconv_error *error) {
     *frames = 0;
@@ -170,10 +163,10 @@ gpuconv_status gc_sofa_align(const gpuconv_sofa *s, const gc_blend *b, int recei
         memset(to.work, 0, (size_t)to.frames * sizeof *to.work);
         add_delayed(gc_sofa_taps(s, b->measurement[k], receiver), s->responses->frames, at - onset, 1, to.work,
                     to.frames);
-        energy += b->weight[k] * energy_of(to.work, to.frames);
+        energy += b->weight[k] * gc_energy(to.work, to.frames);
         add_shifted(to.work, to.frames, 0, b->weight[k], to.taps, to.frames);
     }
-    const double sum = energy_of(to.taps, to.frames), scale = sum > 0 ? fmin(sqrt(energy / sum), most) * b->gain : 1;
+    const double sum = gc_energy(to.taps, to.frames), scale = sum > 0 ? fmin(sqrt(energy / sum), most) * b->gain : 1;
     for (int64_t i = 0; i < to.frames; i++)
         to.taps[i] = (float)(scale * (double)to.taps[i]);
     return GPUCONV_OK;

@@ -9,6 +9,7 @@
 #include "plot.h"
 
 #include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/descriptor.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
@@ -87,7 +88,9 @@ static void plot_series(FILE *to, const gc_plot *p) {
     fputc('\n', to);
 }
 
-void gc_script_plot(const gc_plot *p, gc_plot_format format, FILE *to) {
+/* Writes a script, data included, that makes gnuplot print the drawing on its standard output. The caller checks
+ * ferror(to). */
+static void script_plot(const gc_plot *p, gc_plot_format format, FILE *to) {
     begin_script(to, format, 900, 600);
     set_text(to, "title", p->title);
     set_text(to, "xlabel", p->x_label);
@@ -247,7 +250,8 @@ static void panel_lines(FILE *to, const gc_panel *p) {
     }
 }
 
-void gc_script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to) {
+/* Writes the script of panels in the same way. */
+static void script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to) {
     int rows = columns > 0 ? (count + columns - 1) / columns : 0;
     if (columns)
         begin_script(to, format, 600 * columns, 320 * rows);
@@ -385,35 +389,6 @@ static bool is_whole(int fd, gc_plot_format format) {
            memmem(end, 16, mark[format], strlen(mark[format])) != NULL;
 }
 
-/* ---- The drawing's file ----------------------------------------------------------------------------------------- */
-
-/* Returns 0, or the errno value of a err read or write. */
-static int copy_bytes(int from, int to) {
-    char block[65536];
-    ssize_t got;
-    for (off_t at = 0; (got = pread(from, block, sizeof block, at)) > 0; at += got)
-        for (ssize_t done = 0; done < got;) {
-            ssize_t n = write(to, block + done, (size_t)(got - done));
-            if (n < 0 && errno != EINTR)
-                return errno;
-            done += n > 0 ? n : 0;
-        }
-    return got < 0 ? errno : 0;
-}
-
-/* Copies the drawing into the file at `path`, which is replaced atomically. */
-static gpuconv_status save(int drawing, const char *path, gpuconv_error *error) {
-    gc_output_file *file;
-    gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_USER_PATH, NULL, &file, error);
-    if (status)
-        return status;
-    int err = copy_bytes(drawing, gc_output_file_descriptor(file));
-    status = err ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(err))
-                 : gc_output_file_commit(file, error);
-    gc_output_file_free(file);
-    return status;
-}
-
 /* ---- A drawing -------------------------------------------------------------------------------------------------- */
 
 /* The content of a drawing: one plot, or several panels. */
@@ -434,9 +409,9 @@ static bool write_script(const sheet *s, int fd) {
         return false;
     }
     if (s->plot)
-        gc_script_plot(s->plot, s->format, to);
+        script_plot(s->plot, s->format, to);
     else
-        gc_script_panels(s->panel, s->count, s->columns, s->format, to);
+        script_panels(s->panel, s->count, s->columns, s->format, to);
     bool has_error = ferror(to) != 0;
     return fclose(to) == 0 && !has_error && lseek(fd, 0, SEEK_SET) == 0;
 }
@@ -462,8 +437,8 @@ static gpuconv_status draw(const sheet *s, const char *name, const int stream[3]
                    last_error);
 }
 
-/* Reads the drawing into a text that the caller frees. */
-static gpuconv_status read_drawing(int fd, char **text, gpuconv_error *error) {
+/* Reads the drawing into a text that the caller frees. *size gets its bytes. */
+static gpuconv_status read_drawing(int fd, char **text, off_t *size, gpuconv_error *error) {
     off_t length = lseek(fd, 0, SEEK_END), done = 0;
     char *made = length < 0 ? NULL : malloc((size_t)length + 1);
     if (!made)
@@ -478,7 +453,22 @@ static gpuconv_status read_drawing(int fd, char **text, gpuconv_error *error) {
     }
     made[length] = '\0';
     *text = made;
+    *size = length;
     return GPUCONV_OK;
+}
+
+/* Writes the file at `path`, which is replaced atomically. */
+static gpuconv_status save(const char *drawing, int64_t size, const char *path, gpuconv_error *error) {
+    gc_output_file *file;
+    gpuconv_status status = gc_output_file_new(path, GC_OUTPUT_USER_PATH, NULL, &file, error);
+    if (status)
+        return status;
+    const gc_pipe_out out = {.fd = gc_output_file_descriptor(file), .hide_signal = true};
+    const int err = gc_pipe_out_write(&out, drawing, size);
+    status = err ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: cannot be written: %s", path, strerror(err))
+                 : gc_output_file_commit(file, error);
+    gc_output_file_free(file);
+    return status;
 }
 
 /* Creates the three files in memory, draws, and saves the drawing at `path`, or in *text if `path` is NULL. */
@@ -486,6 +476,8 @@ static gpuconv_status write_sheet(const sheet *s, const char *path, char **text,
     const char *name = path ? path : "a drawing";
     gpuconv_status status = path ? gc_plot_check(path, error) : GPUCONV_OK;
     int stream[3] = {-1, -1, -1};
+    char *drawing = NULL;
+    off_t size = 0;
     sheet formatted = *s;
     if (!status && path)
         (void)find_format(path, &formatted.format);
@@ -495,7 +487,13 @@ static gpuconv_status write_sheet(const sheet *s, const char *path, char **text,
     if (!status)
         status = draw(&formatted, name, stream, error);
     if (!status)
-        status = path ? save(stream[1], path, error) : read_drawing(stream[1], text, error);
+        status = read_drawing(stream[1], &drawing, &size, error);
+    if (!status && path)
+        status = save(drawing, size, path, error);
+    if (!status && !path)
+        *text = drawing;
+    else
+        free(drawing);
     for (int i = 0; i < 3; i++)
         if (stream[i] >= 0)
             close(stream[i]);

@@ -43,19 +43,6 @@ typedef struct spectrum {
     double *power, *moment; /* sums of the bins below k: |H|^2 and Re(conj(H) T), where T transforms t h(t) */
 } spectrum;
 
-/* Returns the sums over a range of `width` octaves around a frequency, at least one bin. */
-static double mean_around(const spectrum *s, const double *sums, double hz, double width) {
-    double bin = s->rate / (double)s->points, half = exp2(width / 2);
-    int64_t from = (int64_t)ceil(hz / half / bin), to = (int64_t)floor(hz * half / bin) + 1;
-    if (to <= from) {
-        from = llrint(hz / bin);
-        to = from + 1;
-    }
-    from = gc_max(1, gc_min(from, s->points / 2 - 1));
-    to = gc_max(from + 1, gc_min(to, s->points / 2));
-    return (sums[to] - sums[from]) / (double)(to - from);
-}
-
 /* Transforms h + i t h and writes the sums. @param work 2 x points doubles */
 static bool fill_spectrum(const float *taps, int64_t frames, spectrum *s, double *work) {
     double *re = work, *im = work + s->points;
@@ -84,11 +71,12 @@ static double decibels(double power) {
  * energy: -d phase / d omega = Re(T / H). */
 static void fill_response(gc_charts *c, const spectrum *s, double smoothing, int channel) {
     for (int k = 0; k < POINTS; k++) {
-        double power = mean_around(s, s->power, c->hz[k], smoothing);
+        double power = gc_bands_mean(s->power, s->points, s->rate, c->hz[k], smoothing);
         c->level[channel][k] = decibels(power);
-        c->group[channel][k] = power > 1e-30 ? 1000 * mean_around(s, s->moment, c->hz[k], fmax(smoothing, 1.0 / 12)) /
-                                                   mean_around(s, s->power, c->hz[k], fmax(smoothing, 1.0 / 12))
-                                             : (double)NAN;
+        c->group[channel][k] =
+            power > 1e-30 ? 1000 * gc_bands_mean(s->moment, s->points, s->rate, c->hz[k], fmax(smoothing, 1.0 / 12)) /
+                                gc_bands_mean(s->power, s->points, s->rate, c->hz[k], fmax(smoothing, 1.0 / 12))
+                          : (double)NAN;
     }
 }
 
@@ -108,7 +96,8 @@ static bool fill_waterfall(gc_charts *c, const float *taps, spectrum *s, double 
         if (!fill_spectrum(part, frames, s, work))
             return false;
         for (int r = 0; r < SLICE_ROWS; r++) {
-            double level = 10 * log10(fmax(mean_around(s, s->power, c->slice_hz[r], 1.0 / 12), 1e-30));
+            double level =
+                10 * log10(fmax(gc_bands_mean(s->power, s->points, s->rate, c->slice_hz[r], 1.0 / 12), 1e-30));
             c->waterfall[slice * SLICE_ROWS + r] = (float)level;
             most = fmax(most, level);
         }
@@ -168,9 +157,8 @@ static void fill_bands(gc_charts *c, const gc_figures *f) {
 /* Sets the frequencies, the names and the series. */
 static void set_axes(gc_charts *c, const gc_figures *f) {
     double lowest = gc_bands_lowest(f->ir->rate), ratio = f->ir->rate / 2 / lowest;
-    const char *slash = strrchr(f->path, '/');
     char name[50];
-    gc_visible(name, sizeof name, slash && slash[1] ? slash + 1 : f->path);
+    gc_visible(name, sizeof name, gc_file_name(f->path));
     (void)snprintf(c->name, sizeof c->name, "%s: remaining energy (thin: energy)", name);
     c->seconds = (double)f->ir->frames / f->ir->rate;
     for (int k = 0; k < GC_ACOUSTICS_CURVE; k++)
@@ -464,8 +452,7 @@ static void write_label(const gc_positions *p, int k, char *label, size_t room) 
                                               : "from %d on",
                        k + 1);
     } else if (k < p->files) {
-        const char *slash = strrchr(p->figures[k].path, '/');
-        gc_visible(label, room, slash ? slash + 1 : p->figures[k].path);
+        gc_visible(label, room, gc_file_name(p->figures[k].path));
     }
 }
 

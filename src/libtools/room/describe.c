@@ -42,14 +42,9 @@ static double band_number(const gc_octave_band *band) {
     return band->nominal > 0 ? band->nominal : (double)NAN;
 }
 
-static const char *file_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Writes the label of a row: "hall.flac channel 1, 1000 Hz". @param channel from 0; -1: none */
 static const char *label_of(const gc_figures *f, bool many, int channel, const gc_octave_band *band, char *label) {
-    int used = many ? snprintf(label, LABEL, "%.60s ", file_name(f->path)) : 0;
+    int used = many ? snprintf(label, LABEL, "%.60s ", gc_file_name(f->path)) : 0;
     if (channel >= 0)
         used += snprintf(label + used, LABEL - (size_t)used, "channel %d", channel + 1);
     if (band && band->nominal > 0)
@@ -73,7 +68,7 @@ static void report_file(const gc_figures *f, bool many, gpuconv_report *report) 
         add_number(&r, "channels", ir->planes);
         add_number(&r, "peak dBFS", level);
         add_number(&r, "direct ms", onset);
-        gc_report_cells(report, "responses", file_name(f->path), r.count, r.cell);
+        gc_report_cells(report, "responses", gc_file_name(f->path), r.count, r.cell);
         return;
     }
     gc_report_text(report, "response", "file", f->path);

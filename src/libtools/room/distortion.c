@@ -4,6 +4,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/dsp/bands.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/report/plot.h"
@@ -87,11 +88,7 @@ static bool cut(cuts *c, const double *response, int64_t points, int64_t from, d
 
 /* Returns the mean of |H|^2 in a sixth of an octave around a frequency, at least one bin. */
 static double mean_power(const cuts *c, int part, double hz) {
-    double bin = c->rate / (double)c->points, half = exp2(1.0 / 12);
-    int64_t from = (int64_t)ceil(hz / half / bin), to = (int64_t)floor(hz * half / bin) + 1;
-    from = gc_max(1, gc_min(from, c->points / 2 - 1));
-    to = gc_max(from + 1, gc_min(to, c->points / 2));
-    return (c->power[part][to] - c->power[part][from]) / (double)(to - from);
+    return gc_bands_mean(c->power[part], c->points, c->rate, hz, 1.0 / 6);
 }
 
 /* Fills the points between three periods of the window and the frequency whose second harmonic the sweep ends with. */

@@ -353,11 +353,6 @@ typedef struct tracks {
     double gain; /* common factor; 1 unless a sound would clip */
 } tracks;
 
-static const char *file_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 gpuconv_status gc_page_check(const char *path, const char *sound, gpuconv_error *error) {
     /* A page needs what a drawing beside it would need. */
     size_t room = strlen(path) + 5;
@@ -405,7 +400,7 @@ static gpuconv_status make_tracks(const gc_page_config *c, tracks *t, gpuconv_er
         bool through = c->before && !c->after;
         status = through ? clip_convolve(&t->item[0].clip, c->figures[k].ir, clip, error)
                          : clip_of_response(c->figures[k].ir, clip, error);
-        keep(t, file_name(c->figures[k].path), status);
+        keep(t, gc_file_name(c->figures[k].path), status);
     }
     for (int k = 0; k < t->count; k++)
         peak = fmax(peak, t->item[k].clip.peak);
@@ -525,7 +520,7 @@ static gpuconv_status put_charts(const gc_page_config *c, FILE *to, gpuconv_erro
     for (int k = 0; k < c->count && !status; k++) {
         gc_panel panels[GC_CHARTS_PANELS];
         gc_charts_panels(charts[k], panels);
-        status = put_panels(file_name(c->figures[k].path), panels, GC_CHARTS_PANELS, to, error);
+        status = put_panels(gc_file_name(c->figures[k].path), panels, GC_CHARTS_PANELS, to, error);
     }
     for (int k = 0; charts && k < c->count; k++)
         gc_charts_free(charts[k]);
@@ -564,10 +559,10 @@ static void put_head(const char *title, const char *heading, FILE *to) {
 }
 
 static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *to, gpuconv_error *error) {
-    put_head(file_name(c->figures->path),
-             c->after       ? file_name(c->after)
+    put_head(gc_file_name(c->figures->path),
+             c->after       ? gc_file_name(c->after)
              : c->count > 1 ? "impulse responses"
-                            : file_name(c->figures->path),
+                            : gc_file_name(c->figures->path),
              to);
     put_tracks(t, to);
     gpuconv_status status = c->after ? put_before_after(c, to, error) : GPUCONV_OK;
@@ -643,7 +638,7 @@ gpuconv_status gc_page_write_panels(const char *path, const char *title, const g
     page p;
     gpuconv_status status = page_begin(&p, path, error);
     if (!status) {
-        put_head(file_name(path), title, p.to);
+        put_head(gc_file_name(path), title, p.to);
         status = put_panels("drawings", panels, count, p.to, error);
     }
     if (!status && gc_report_write_html(report, p.to))

@@ -82,9 +82,6 @@ struct room {
 /* Each gc_*_response writes a new sound to *sound, which the caller frees in any case. It returns false if memory is
  * exhausted. If the thread's cancel flag is raised meanwhile (core/cancel.h), the sound is incomplete. */
 
-/* Returns the RT60 in seconds that the absorption of air alone causes at a frequency. */
-double gc_room_air_decay(double hz);
-
 /* The channels are: every receiver of the first source, then every receiver of the second. */
 bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound);
 

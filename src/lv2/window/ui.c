@@ -1,30 +1,21 @@
 /* The plug-in's window as an LV2 UI: instances, and messages between it and the plug-in. */
 #include "window.h"
 
-#undef Bool /* of Xlib.h; a member of LV2_Atom_Forge has this name */
-
-#include <lv2/atom/atom.h>
-#include <lv2/atom/forge.h>
 #include <lv2/atom/util.h>
 #include <lv2/core/lv2.h>
 #include <lv2/options/options.h>
-#include <lv2/patch/patch.h>
 #include <lv2/ui/ui.h>
-#include <lv2/urid/urid.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct uris {
-    LV2_URID transfer, path, string, set, get, property, value, response[SLOTS], error;
-} uris;
 
 typedef struct ui {
     window window;
     LV2UI_Write_Function write;
     LV2UI_Controller controller;
     LV2_Atom_Forge forge;
-    uris uri;
+    LV2_URID transfer;
+    lv2_uris uri;
 } ui;
 
 static void set_value(void *context, port number, float value) {
@@ -38,32 +29,17 @@ static void send_path(ui *u, int slot, const char *path) {
     LV2_Atom_Forge_Frame object;
     LV2_Atom_Forge *f = &u->forge;
     lv2_atom_forge_set_buffer(f, buffer, sizeof buffer);
-    bool fits = lv2_atom_forge_object(f, &object, 0, path ? u->uri.set : u->uri.get);
-    if (path)
-        fits = fits && lv2_atom_forge_key(f, u->uri.property) && lv2_atom_forge_urid(f, u->uri.response[slot]) &&
-               lv2_atom_forge_key(f, u->uri.value) && lv2_atom_forge_path(f, path, (uint32_t)strlen(path));
-    if (!fits)
+    if (path ? !gc_lv2_write_set(f, &u->uri, u->uri.response[slot], u->uri.path, path)
+             : !lv2_atom_forge_object(f, &object, 0, u->uri.get))
         return;
-    lv2_atom_forge_pop(f, &object);
+    if (!path)
+        lv2_atom_forge_pop(f, &object);
     const LV2_Atom *atom = (const LV2_Atom *)(const void *)buffer;
-    u->write(u->controller, CONTROL, lv2_atom_total_size(atom), u->uri.transfer, atom);
+    u->write(u->controller, CONTROL, lv2_atom_total_size(atom), u->transfer, atom);
 }
 
 static void set_path(void *context, int slot, const char *path) {
     send_path(context, slot, path);
-}
-
-static void map_uris(ui *u, LV2_URID_Map *m) {
-    u->uri = (uris){.transfer = m->map(m->handle, LV2_ATOM__eventTransfer),
-                    .path = m->map(m->handle, LV2_ATOM__Path),
-                    .set = m->map(m->handle, LV2_PATCH__Set),
-                    .get = m->map(m->handle, LV2_PATCH__Get),
-                    .property = m->map(m->handle, LV2_PATCH__property),
-                    .value = m->map(m->handle, LV2_PATCH__value),
-                    .response = {m->map(m->handle, RESPONSE_URI), m->map(m->handle, SECOND_URI)},
-                    .error = m->map(m->handle, ERROR_URI),
-                    .string = m->map(m->handle, LV2_ATOM__String)};
-    lv2_atom_forge_init(&u->forge, m);
 }
 
 static void cleanup(LV2UI_Handle handle) {
@@ -104,7 +80,8 @@ static LV2UI_Handle instantiate(const LV2UI_Descriptor *descriptor, const char *
         return NULL;
     u->write = write;
     u->controller = controller;
-    map_uris(u, map);
+    u->transfer = map->map(map->handle, LV2_ATOM__eventTransfer);
+    u->uri = gc_lv2_map_uris(map, &u->forge);
     window *w = &u->window;
     w->set_value = set_value;
     w->set_path = set_path;
@@ -155,7 +132,7 @@ static void receive(ui *u, const LV2_Atom *atom, uint32_t size) {
 
 static void port_event(LV2UI_Handle handle, uint32_t index, uint32_t size, uint32_t format, const void *data) {
     ui *u = handle;
-    if (format == u->uri.transfer) {
+    if (format == u->transfer) {
         receive(u, data, size);
     } else if (format == 0 && size == sizeof(float)) {
         uint32_t channel;

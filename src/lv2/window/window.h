@@ -6,7 +6,7 @@
 #define GPUCONV_LV2_WINDOW_H
 
 #include "gpuconv.h"
-#include "lv2/ports.h"
+#include "lv2/ports.h" /* before Xlib.h, whose Bool is the name of a member of LV2_Atom_Forge */
 
 #include <X11/Xlib.h>
 #include <cairo/cairo.h>
@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS_MOST = 11, BUTTONS_MOST = 6, SLOTS = 2 };
+enum { WINDOW_PATH_MOST = 4096, WAVE_BINS = 1024, WAVE_CHANNELS = 4, KNOBS_MOST = 11, BUTTONS_MOST = 6 };
 /* In units that `scale` pixels make. */
 enum { WINDOW_WIDTH = 840, WINDOW_HEIGHT = 480, WINDOW_LEAST_WIDTH = 700, WINDOW_LEAST_HEIGHT = 400 };
 
