@@ -2,7 +2,6 @@
 #include "calls.h"
 
 #include "audio_file.h"
-#include "batch_job.h"
 #include "room_figures.h"
 #include "settings.h"
 
@@ -10,6 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+
+extern "C" {
+#include "libtools/batch/run/batch.h"
+}
 
 namespace {
 
@@ -67,9 +70,13 @@ void on_progress(void *context, const gpuconv_progress *p) {
     c->call(c->progress, p->frames, p->total);
 }
 
-void on_counts(void *context, const gcpy_counts *counts) {
+void on_batch(void *context, const gc_batch_progress *p) {
     auto *c = static_cast<callbacks *>(context);
-    c->call(c->progress, counts->done + counts->failed + counts->skipped, counts->total);
+    c->call(c->progress, p->done + p->failed + p->skipped, p->total);
+}
+
+void on_failures(void *context, int64_t count, const char *example) {
+    on_note(context, (std::to_string(count) + " failed like this: " + example).c_str());
 }
 
 // Returns a report as JSON.
@@ -152,17 +159,37 @@ struct text_list {
     }
 };
 
-dictionary counts_of(const gcpy_counts &counts) {
-    dictionary result;
-    result["total"] = counts.total;
-    result["done"] = counts.done;
-    result["failed"] = counts.failed;
-    result["skipped"] = counts.skipped;
-    result["clipped"] = counts.clipped;
-    result["seconds"] = counts.seconds;
-    result["audio_seconds"] = counts.audio;
-    return result;
-}
+// The values of columns that the rows of a manifest leave empty.
+struct batch_defaults {
+    gc_entry_texts row = {};
+    batch_defaults() = default;
+    batch_defaults(const batch_defaults &) = delete;
+    ~batch_defaults() {
+        gc_texts_clear(&row);
+    }
+    // Sets and checks them.
+    void set(const named_texts &columns) {
+        char *reason = nullptr;
+        int at = -1;
+        bool good = true;
+        for (const auto &[name, value] : columns) {
+            const int column = gc_column_find(name.c_str());
+            if (column < 0)
+                raise(GPUCONV_ERROR_ARGUMENT, ("no column " + name).c_str());
+            good = good && gc_texts_set(&row, column, value.c_str());
+        }
+        if (!good || !gc_texts_check(&row, &at, &reason))
+            raise(GPUCONV_ERROR_MEMORY, nullptr);
+        const std::string why = reason ? reason : "";
+        std::free(reason);
+        if (!why.empty() && at >= 0)
+            raise(GPUCONV_ERROR_ARGUMENT, (keyword_of(gc_settings_table[at - GC_COLUMN_RECIPE]) + ": must be " + why +
+                                           ", not '" + row.text[at] + "'")
+                                              .c_str());
+        if (!why.empty())
+            raise(GPUCONV_ERROR_ARGUMENT, why.c_str());
+    }
+};
 
 using texts = std::vector<std::string>;
 
@@ -174,37 +201,54 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
     const text_list inputs(lists.at(0)), responses(lists.at(1)), noises(lists.at(2));
     const text segments = nb::cast<text>(options["segments"]);
     const auto id_suffix = nb::cast<std::string>(options["id_suffix"]);
-    std::vector<gcpy_text> values;
-    for (const auto &[column, value] : columns)
-        values.push_back({column.c_str(), value.c_str()});
     callbacks c(progress, note);
-    gcpy_batch b = {};
-    b.manifest = c_str(manifest);
-    b.segments = c_str(segments);
-    b.id_suffix = id_suffix.c_str();
-    b.absolute = (int)integer("absolute");
-    b.inputs = inputs.get();
-    b.responses = responses.get();
-    b.noises = noises.get();
+    batch_defaults defaults;
+    defaults.set(columns);
+    gc_manifest_options wish = {};
+    wish.defaults = &defaults.row;
+    wish.responses = responses.get();
+    wish.noises = noises.get();
+    wish.pick = (gc_pick)integer("pick");
+    wish.seed = nb::cast<uint64_t>(options["seed"]);
+    wish.segments = c_str(segments);
+    gc_batch b = {};
     b.folder = folder.c_str();
-    b.text = values.data();
-    b.texts = (int)values.size();
-    b.pick = (int)integer("pick");
-    b.seed = nb::cast<uint64_t>(options["seed"]);
-    b.backend = (int)integer("backend");
+    b.keep_manifest = wish.responses || wish.noises;
+    b.backend = (gpuconv_backend)integer("backend");
     b.workers = (int)integer("workers");
-    b.resume = (int)integer("resume");
-    b.fail_fast = (int)integer("fail_fast");
-    b.shard_size = integer("shard_size");
     b.device = devices.empty() ? nullptr : devices.data();
     b.devices = (int)devices.size();
+    b.resume = integer("resume");
+    b.fail_fast = integer("fail_fast");
+    b.shard_size = integer("shard_size");
+    b.id_suffix = id_suffix.c_str();
+    b.absolute = integer("absolute");
     b.cancel = &c.cancel;
-    b.progress = on_counts;
+    b.progress = on_batch;
     b.note = on_note;
+    b.failures = on_failures;
     b.context = &c;
-    gcpy_counts counts = {};
-    c.python.run([&](gpuconv_error *error) { return gcpy_batch_run(&b, &counts, error); });
-    return counts_of(counts);
+    gc_batch_progress counts = {};
+    c.python.run([&](gpuconv_error *error) {
+        gc_manifest read = {};
+        gpuconv_status status = manifest ? gc_manifest_read(manifest->c_str(), &wish, &read, error)
+                                         : gc_manifest_pick(inputs.get(), &wish, &read, error);
+        if (status)
+            return status;
+        b.manifest = &read;
+        status = gc_batch_run(&b, &counts, error);
+        gc_manifest_free(&read);
+        return status;
+    });
+    dictionary result;
+    result["total"] = counts.total;
+    result["done"] = counts.done;
+    result["failed"] = counts.failed;
+    result["skipped"] = counts.skipped;
+    result["clipped"] = counts.clipped;
+    result["seconds"] = counts.seconds;
+    result["audio_seconds"] = counts.audio;
+    return result;
 }
 
 // Returns rows of figures in the order of room_figures.h, and the words for the doubts of each.

@@ -1,6 +1,7 @@
-/* Sets lead and history of a response. */
+/* Sets lead and history of a response; looks for CUDA. */
 #include "response_state.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/ir/object.h"
 
@@ -10,4 +11,8 @@ gpuconv_status gcpy_restore(gpuconv_ir *ir, int64_t lead, const char *history, g
                        (long long)lead, (long long)ir->frames);
     ir->lead = lead;
     return gc_ir_append_history(ir, "%s", history) ? GPUCONV_OK : gc_fail_memory(error, "the history of a response");
+}
+
+bool gcpy_has_cuda(void) {
+    return gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
 }

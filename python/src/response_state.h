@@ -1,4 +1,4 @@
-/* The parts of a response that the public header cannot set, for responses that were pickled. */
+/* What the public header does not have: parts of responses that were pickled, and whether CUDA can be used. */
 #ifndef GPUCONV_PYTHON_RESPONSE_STATE_H
 #define GPUCONV_PYTHON_RESPONSE_STATE_H
 
@@ -11,6 +11,9 @@ extern "C" {
 /* Sets the frames before time zero, and the history, of a new response without history that nothing else refers to.
  * @return ARGUMENT (lead), MEMORY */
 gpuconv_status gcpy_restore(gpuconv_ir *ir, int64_t lead, const char *history, gpuconv_error *error);
+
+/* Returns whether there is a CUDA backend, which this loads. */
+bool gcpy_has_cuda(void);
 
 #ifdef __cplusplus
 }

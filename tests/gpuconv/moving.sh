@@ -15,6 +15,11 @@ grep -q '1 channel moves along path.csv (2 rows, 1 other line), interpolated bet
 runs in.wav "$head" one.wav --path path.csv --threads 1
 cmp want.wav one.wav || fail "one thread: other bytes"
 runs in.wav "$head" short.wav --path path.csv --tail 0
+make_audio noise cd.wav wav-16 1 44100 30000 0.1
+runs cd.wav "$head" short.wav --path path.csv --tail 0.003 # 132.3 frames
+about short.wav "30132 2 44100 wav 16"
+runs cd.wav "$head" short.wav --path path.csv --tail 0.0021 # 92.61: rounded as that of a response that stays
+about short.wav "30093 2 44100 wav 16"
 runs two.wav "$head" two.out.wav --path two.txt --interpolate nearest --doppler --by-distance --interval 0.02 --gain -3
 grep -q 'to the nearest of 47 directions, every 20 ms, with the Doppler effect' ../log/err || fail "not told: $(cat ../log/err)"
 "$GPUCONV" - "$head" - --path path.csv <in.wav 2>/dev/null >piped.wav || fail "pipe"

@@ -78,10 +78,7 @@ static int configure(const options *o, gpuconv_config *config, gpuconv_report_fo
 
 /* Reads the settings and fills in the job, which points to them. */
 static int fill_job(options *o, gpuconv_job *job) {
-    const gc_given *given = given_settings;
-    o->settings = gc_settings_default();
-    o->settings.preparation.layout = GPUCONV_LAYOUT_STEREO;
-    const int status = gc_given_settings_read(given, &o->settings);
+    const int status = gc_given_settings_read(given_settings, &o->settings);
     if (status)
         return status;
     *job = o->settings.job;
@@ -91,7 +88,7 @@ static int fill_job(options *o, gpuconv_job *job) {
             "--input-raw '%.60s': RATE,CHANNELS,ENCODING is needed, such as 48000,2,s16; RATE is 1 to "
             "10000000, CHANNELS 1 to 1024; try --help",
             o->raw);
-    if (given[GC_SETTING_TAIL].text && job->mode)
+    if (given_settings[GC_SETTING_TAIL].text && job->mode)
         return gc_print_error(GC_EXIT_USAGE, "--tail needs --mode full; try --help");
     job->raw = o->raw;
     job->plot = o->plot;
@@ -101,8 +98,6 @@ static int fill_job(options *o, gpuconv_job *job) {
     job->progress = o->quiet ? NULL : progress;
     job->context = o;
     job->preparation = &o->settings.preparation;
-    if (!job->path && (job->doppler || (given[GC_SETTING_INTERVAL].text && !job->head)))
-        return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
     if ((job->path || job->head) && (o->html || o->plot || job->compare))
         return gc_print_error(GC_EXIT_USAGE, "--path and --head exclude --html, --plot and --compare; try --help");
     return GC_EXIT_DONE;

@@ -102,17 +102,16 @@ static void free_responses(play_files *files) {
 static const char words_backend[] = "cpu|cuda";
 
 typedef struct options {
-    char *output, *source, *record, *follow, *osc, *backend, *sound, *midi;
-    double rate, seek, crossfade, seconds;
-    int block, channels, threads, loop, list, quiet, device, latency, backend_index, sound_index;
-    gc_settings settings;
+    gc_player_config config;
+    char *osc, *midi, *backend, *sound;
+    int list, quiet;
 } options;
 
 static gc_given given_settings[GC_SETTINGS];
 
 static int list_devices(const options *o) {
     gpuconv_error error = {0};
-    char *text = gc_sound_devices((gc_sound_choice)o->sound_index, &error);
+    char *text = gc_sound_devices(o->config.sound, &error);
     if (!text)
         return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
     (void)fputs(text, stdout); /* gc_end_program reports a failure */
@@ -124,14 +123,14 @@ static int list_devices(const options *o) {
  * when the device fails, which sets *failed. */
 static int run_player(const options *o, gc_play_screen *screen, const volatile int *cancel, bool *failed) {
     gc_player *p = screen->player;
-    const double period = o->follow ? 0.02 : 0.05;
+    const double period = o->config.follow ? 0.02 : 0.05;
     struct timespec interval = {0, (long)(1e9 * period)};
     gpuconv_error error = {0};
     gc_player_view v;
     int result = GC_EXIT_DONE;
     bool gpu = false;
     gc_player_get_view(p, &v);
-    gc_sound_watch watch = {.rate = v.rate, .block = o->block};
+    gc_sound_watch watch = {.rate = v.rate, .block = o->config.block};
     gc_play_screen_begin(screen);
     for (bool go = true; go;) {
         nanosleep(&interval, NULL);
@@ -220,34 +219,18 @@ static int start_and_stop(const options *o, gc_play_screen *screen, const volati
     if (failed && !status)
         status = gc_fail(&error, GPUCONV_ERROR_DEVICE, "the sound device has failed or was removed");
     return status ? gc_print_error(gc_exit_of(status), "%s%s%s", error.message,
-                                   recorded ? "; what was played before is in " : "", recorded ? o->record : "")
+                                   recorded ? "; what was played before is in " : "", recorded ? o->config.record : "")
                   : result;
 }
 
 static int play(const options *o, const char *input, const char *const *responses, int count) {
     gpuconv_error error = {0};
     gc_player *player;
-    gc_player_config config = {.input = input,
-                               .responses = responses,
-                               .response_count = count,
-                               .output_device = o->output,
-                               .input_device = o->source,
-                               .sound = (gc_sound_choice)o->sound_index,
-                               .record = o->record,
-                               .rate = o->rate,
-                               .block = o->block,
-                               .channels = o->channels,
-                               .threads = o->threads,
-                               .backend = (gpuconv_backend)(o->backend_index + GPUCONV_BACKEND_CPU),
-                               .device = o->device,
-                               .latency = o->latency,
-                               .loop = o->loop,
-                               .seek = o->seek,
-                               .seconds = o->seconds,
-                               .crossfade = o->crossfade,
-                               .settings = o->settings,
-                               .follow = o->follow,
-                               .cancel = gc_catch_signals()};
+    gc_player_config config = o->config;
+    config.input = input;
+    config.responses = responses;
+    config.response_count = count;
+    config.cancel = gc_catch_signals();
     gpuconv_status status = gc_player_new(&config, &player, &error);
     if (status)
         return gc_print_error(gc_exit_of(status), "%s", error.message);
@@ -275,20 +258,17 @@ static int play(const options *o, const char *input, const char *const *response
 }
 
 static int run(options *o, bool live, const char **paths, int count) {
-    o->sound_index = gc_choose("--sound", o->sound, GC_WORDS_SOUND);
-    if (o->sound_index < 0)
+    const int sound = gc_choose("--sound", o->sound, GC_WORDS_SOUND);
+    if (sound < 0)
         return GC_EXIT_USAGE;
+    o->config.sound = (gc_sound_choice)sound;
     if (o->list)
         return list_devices(o);
-    o->backend_index = gc_choose("--backend", o->backend, words_backend);
-    o->settings = gc_settings_default();
-    o->settings.preparation.layout = GPUCONV_LAYOUT_STEREO;
-    const int status = o->backend_index < 0 ? GC_EXIT_USAGE : gc_given_settings_read(given_settings, &o->settings);
+    const int backend = gc_choose("--backend", o->backend, words_backend);
+    o->config.backend = backend > 0 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU;
+    const int status = backend < 0 ? GC_EXIT_USAGE : gc_given_settings_read(given_settings, &o->config.settings);
     if (status)
         return status;
-    const gpuconv_job *job = &o->settings.job;
-    if (!job->path && (job->doppler || (given_settings[GC_SETTING_INTERVAL].text && !job->head)))
-        return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
     gpuconv_error error = {0};
     if (o->osc && gc_osc_check(o->osc, &error))
         return gc_print_error(GC_EXIT_USAGE, "--osc: %s; try --help", error.message);
@@ -303,7 +283,7 @@ static int run(options *o, bool live, const char **paths, int count) {
     return result;
 }
 
-static options given = {.device = -1, .crossfade = 0.1, .channels = 1};
+static options given = {.config = {.device = -1, .crossfade = 0.1, .channels = 1}};
 
 static int play_command(const char **arguments, int count) {
     return run(&given, false, arguments, count);
@@ -315,48 +295,49 @@ static int live_command(const char **arguments, int count) {
 
 // clang-format off
 #define COMMON_OPTIONS \
-    {"output", '\0', POPT_ARG_STRING, &given.output, 0, "sound device to play on: its number, or a part of its name", "DEVICE"}, \
-    {"block", '\0', POPT_ARG_INT, &given.block, GC_RANGE_BLOCK, "frames per block (default: the device's choice)", "FRAMES"}, \
+    {"output", '\0', POPT_ARG_STRING, &given.config.output_device, 0, "sound device to play on: its number, or a part of its name", "DEVICE"}, \
+    {"block", '\0', POPT_ARG_INT, &given.config.block, GC_RANGE_BLOCK, "frames per block (default: the device's choice)", "FRAMES"}, \
     {"sound", '\0', POPT_ARG_STRING, &given.sound, 0, \
      "sound system (default: auto, PipeWire if it runs, else PortAudio)", GC_WORDS_SOUND}, \
     {"list-devices", '\0', POPT_ARG_NONE, &given.list, 0, "list the sound devices", NULL}, \
     GC_SETTINGS_OF_LEVELS(GC_SETTING_OPTION) \
-    {"crossfade", '\0', POPT_ARG_DOUBLE, &given.crossfade, GC_RANGE_CROSSFADE, \
+    {"crossfade", '\0', POPT_ARG_DOUBLE, &given.config.crossfade, GC_RANGE_CROSSFADE, \
      "crossfade between responses (default: 0.1)", "SECONDS"}, \
     GC_SETTINGS_OF_LAYOUT(GC_SETTING_OPTION) GC_SETTINGS_OF_SPACE(GC_SETTING_OPTION) GC_SETTINGS_OF_MOTION(GC_SETTING_OPTION) \
-    {"follow", '\0', POPT_ARG_STRING, &given.follow, 0, \
+    {"follow", '\0', POPT_ARG_STRING, &given.config.follow, 0, \
      "turn the head of a SOFA file: a text file with lines SECONDS YAW [PITCH [ROLL]], or a head tracker that sends OSC " \
      "messages /ypr with three floats to a UDP port, as --osc (default: 9000)", "FILE|osc[:[ADDRESS:]PORT]"}, \
-    {"record", '\0', POPT_ARG_STRING, &given.record, 0, "also write the output to FILE, as floats", "FILE"}, \
+    {"record", '\0', POPT_ARG_STRING, &given.config.record, 0, "also write the output to FILE, as floats", "FILE"}, \
     {"osc", '\0', POPT_ARG_STRING, &given.osc, 0, \
      "listen to OSC messages of this machine on a UDP port, or at the numeric ADDRESS of a network interface, such as " \
      "0.0.0.0 or [::] for all", "[ADDRESS:]PORT"}, \
     {"midi", '\0', POPT_ARG_STRING, &given.midi, 0, \
      "listen to MIDI through JACK, connected to this output port, or to none", "SOURCE|none"}, \
-    {"seconds", '\0', POPT_ARG_DOUBLE, &given.seconds, GC_RANGE_TIME, \
+    {"seconds", '\0', POPT_ARG_DOUBLE, &given.config.seconds, GC_RANGE_TIME, \
      "stop after SECONDS of sound, which --record then has", "SECONDS"}, \
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0, \
      "where to compute the tail; the CPU takes over if the GPU is late for too long (default: cpu)", words_backend}, \
-    {"device", '\0', POPT_ARG_INT, &given.device, GC_RANGE_DEVICE, "number of the CUDA device (default: the largest GPU)", "NUMBER"}, \
-    {"latency", '\0', POPT_ARG_INT, &given.latency, GC_RANGE_LATENCY, \
+    {"device", '\0', POPT_ARG_INT, &given.config.device, GC_RANGE_DEVICE, "number of the CUDA device (default: the largest GPU)", "NUMBER"}, \
+    {"latency", '\0', POPT_ARG_INT, &given.config.latency, GC_RANGE_LATENCY, \
      "latency that may be added to save work in each block (default: 0)", "FRAMES"}, \
-    {"threads", 't', POPT_ARG_INT, &given.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1), or for --path and --head (default: one per core)", "COUNT"}, \
+    {"threads", 't', POPT_ARG_INT, &given.config.threads, GC_RANGE_RT_THREADS, "CPU threads for the tail (default: 1), or for --path and --head (default: one per core)", "COUNT"}, \
     {"quiet", 'q', POPT_ARG_NONE, &given.quiet, 0, "print only errors", NULL}, \
     GC_OPTIONS_END
 // clang-format on
 
 static struct poptOption play_table[] = {
-    {"loop", '\0', POPT_ARG_NONE, &given.loop, 0, "start again at the end of IN", NULL},
-    {"seek", '\0', POPT_ARG_DOUBLE, &given.seek, GC_RANGE_TIME, "start SECONDS after the beginning of IN", "SECONDS"},
-    {"rate", '\0', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_PLAYED_RATE,
+    {"loop", '\0', POPT_ARG_NONE, &given.config.loop, 0, "start again at the end of IN", NULL},
+    {"seek", '\0', POPT_ARG_DOUBLE, &given.config.seek, GC_RANGE_TIME, "start SECONDS after the beginning of IN",
+     "SECONDS"},
+    {"rate", '\0', POPT_ARG_DOUBLE, &given.config.rate, GC_RANGE_PLAYED_RATE,
      "sampling rate of the sound device (default: that of IN)", "HZ"},
     COMMON_OPTIONS};
 
-static struct poptOption live_table[] = {{"input", '\0', POPT_ARG_STRING, &given.source, 0,
+static struct poptOption live_table[] = {{"input", '\0', POPT_ARG_STRING, &given.config.input_device, 0,
                                           "sound device to record from: its number, or a part of its name", "DEVICE"},
-                                         {"channels", '\0', POPT_ARG_INT, &given.channels, GC_RANGE_PLAYED_CHANNELS,
-                                          "channels of the input (default: 1)", "COUNT"},
-                                         {"rate", '\0', POPT_ARG_DOUBLE, &given.rate, GC_RANGE_PLAYED_RATE,
+                                         {"channels", '\0', POPT_ARG_INT, &given.config.channels,
+                                          GC_RANGE_PLAYED_CHANNELS, "channels of the input (default: 1)", "COUNT"},
+                                         {"rate", '\0', POPT_ARG_DOUBLE, &given.config.rate, GC_RANGE_PLAYED_RATE,
                                           "sampling rate of the sound device (default: 48000)", "HZ"},
                                          COMMON_OPTIONS};
 

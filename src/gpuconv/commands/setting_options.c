@@ -8,6 +8,8 @@ int gc_refuse_setting(const gc_setting *s, const char *text) {
 }
 
 int gc_given_settings_read(const gc_given given[GC_SETTINGS], gc_settings *settings) {
+    *settings = gc_settings_default();
+    settings->preparation.layout = GPUCONV_LAYOUT_STEREO;
     for (int i = 0; i < GC_SETTINGS; i++) {
         const gc_setting *s = &gc_settings_table[i];
         const gc_given *g = &given[i];
@@ -21,5 +23,8 @@ int gc_given_settings_read(const gc_given given[GC_SETTINGS], gc_settings *setti
                 return gc_refuse_setting(s, *texts);
         }
     }
+    const gpuconv_job *job = &settings->job;
+    if (!job->path && (job->doppler || (given[GC_SETTING_INTERVAL].text && !job->head)))
+        return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
     return GC_EXIT_DONE;
 }

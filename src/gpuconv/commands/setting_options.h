@@ -18,7 +18,8 @@ typedef union gc_given {
 #define GC_SETTING_OPTION(id, column, option, letter, kind, member, least, most, other, value, unit, help)             \
     {option, letter, GC_POPT(GC_KIND_##kind), &given_settings[GC_SETTING_##id], 0, help, value},
 
-/* Sets the settings that were given; the others stay. The caller frees *settings, also after a failure. @return
+/* Makes the settings that were given; 4 channels are true stereo by default. The caller frees *settings, also after a
+ * failure. @return
  * GC_EXIT_DONE, or GC_EXIT_USAGE or GC_EXIT_FAILED after a message */
 int gc_given_settings_read(const gc_given given[GC_SETTINGS], gc_settings *settings);
 

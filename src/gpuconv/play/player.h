@@ -30,10 +30,10 @@ typedef struct gc_player_config {
     int block;    /* frames per callback; 0: the device chooses */
     int channels; /* of a live input */
     int threads;
-    gpuconv_backend backend; /* CUDA: computes the tail on a GPU */
-    int device;              /* CUDA device */
-    int64_t latency;         /* frames of latency that may be added to reduce the work per block */
-    bool loop;
+    gpuconv_backend backend;    /* CUDA: computes the tail on a GPU */
+    int device;                 /* CUDA device */
+    int latency;                /* frames of latency that may be added to reduce the work per block */
+    int loop;                   /* not 0: starts again at the end of the file */
     double seek;                /* seconds */
     double seconds;             /* that are played, and recorded; 0: to the end */
     gc_settings settings;       /* levels, layout, directions and moving sources */
