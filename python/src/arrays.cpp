@@ -1,8 +1,8 @@
 // Convolution of arrays: gpuconv_arrays.h. Arrays in host memory come as arrays of NumPy, and calls release the GIL.
 // Arrays on a GPU come as layouts, pointers and streams, integers from the caller's library; these calls only queue
 // work, so that they keep the GIL.
-#include "response_state.h"
 #include "calls.h"
+#include "response_state.h"
 
 #include <cstring>
 #include <map>

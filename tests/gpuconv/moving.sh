@@ -20,6 +20,12 @@ runs cd.wav "$head" short.wav --path path.csv --tail 0.003 # 132.3 frames
 about short.wav "30132 2 44100 wav 16"
 runs cd.wav "$head" short.wav --path path.csv --tail 0.0021 # 92.61: rounded as that of a response that stays
 about short.wav "30093 2 44100 wav 16"
+runs cd.wav "$head" all.raw --path path.csv --encoding float
+runs cd.wav "$head" floor.raw --path path.csv --encoding float --tail auto:-60 # up to the last frame of that level
+size=$(wc -c <floor.raw)
+head -c "$size" all.raw | cmp - floor.raw || fail "with a floor: other samples"
+[ "$size" -gt 240000 ] || fail "with a floor: $size bytes"
+[ "$size" -lt "$(wc -c <all.raw)" ] || fail "a floor cuts nothing off"
 runs two.wav "$head" two.out.wav --path two.txt --interpolate nearest --doppler --by-distance --interval 0.02 --gain -3
 grep -q 'to the nearest of 47 directions, every 20 ms, with the Doppler effect' ../log/err || fail "not told: $(cat ../log/err)"
 "$GPUCONV" - "$head" - --path path.csv <in.wav 2>/dev/null >piped.wav || fail "pipe"
@@ -28,7 +34,7 @@ runs in.wav "$head" plain.raw --path path.csv
 
 echo kept >kept.wav
 cp kept.wav out.wav
-for wrong in --direction=30,0 --layout=mono --trim=-60 --normalize=peak --reverse --dry=-6 --mode=same --tail=auto --backend=cuda \
+for wrong in --direction=30,0 --layout=mono --trim=-60 --normalize=peak --reverse --dry=-6 --mode=same --backend=cuda \
     --plot=a.svg --html=a.html --compare; do
     "$GPUCONV" in.wav "$head" out.wav --path path.csv "$wrong" 2>../log/err && fail "$wrong is taken"
     [ "$(wc -l <../log/err)" -eq 1 ] || fail "$wrong: $(cat ../log/err)"

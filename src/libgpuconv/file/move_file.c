@@ -33,10 +33,8 @@ typedef struct move {
     gpuconv_motion_config config;
     gc_transfer transfer; /* its reader, writer, window and figures */
     gc_stream_stats stats;
-    gc_dither pack;
     float *in, *planes;  /* a block: interleaved, and one channel after the other */
     float *out, *result; /* the same of the receivers */
-    void *raw;           /* a block in the writer's format */
     float factor;        /* of the gains */
     double begin;        /* seconds */
 } move;
@@ -89,10 +87,10 @@ static gpuconv_status check(const gpuconv_job *job, gpuconv_error *error) {
             "%s: with a path or a head that turns the responses are not edited; of the steps, interpolation, distance, "
             "decoder and gain are possible",
             job->response);
-    if (job->mode != GPUCONV_MODE_FULL || job->tail_floor != 0 || job->compare || job->plot)
+    if (job->mode != GPUCONV_MODE_FULL || job->compare || job->plot)
         return gc_fail(
             error, GPUCONV_ERROR_ARGUMENT,
-            "with a path or a head that turns, keep all frames or a tail of seconds, and compare and draw nothing");
+            "with a path or a head that turns, keep all frames or a part of the tail, and compare and draw nothing");
     return GPUCONV_OK;
 }
 
@@ -132,34 +130,27 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
     m->planes = gc_calloc(in->channels, wide);
     m->out = gc_calloc(m->set->receivers, wide);
     m->result = gc_calloc(m->set->receivers, wide);
-    m->raw = gc_calloc(m->set->receivers, wide);
-    m->pack = gc_dither_begin(gc_writer_pcm(m->transfer.writer), job->dither);
     m->factor = (float)pow(10, (job->gain + job->preparation->gain) / 20);
-    return m->in && m->planes && m->out && m->result && m->raw ? GPUCONV_OK : gc_fail_memory(error, job->output);
+    return m->in && m->planes && m->out && m->result ? gc_transfer_begin(&m->transfer, error)
+                                                     : gc_fail_memory(error, job->output);
 }
 
-/* Writes the frames of the result that no later input changes, up to its end. Returns FILE, CANCELLED. */
-static gpuconv_status write_ready(move *m, int64_t end, gpuconv_error *error) {
-    gc_transfer *t = &m->transfer;
+/* Writes the frames of the result that no later input changes. Returns FILE, MEMORY, CANCELLED. */
+static gpuconv_status write_ready(move *m, gpuconv_error *error) {
     const int receivers = m->set->receivers;
     float *rows[GC_MAX_CHANNELS];
+    gpuconv_status status = GPUCONV_OK;
     int64_t got = 1;
     for (int r = 0; r < receivers; r++)
         rows[r] = m->result + (int64_t)r * BLOCK;
-    while (got > 0 && t->written < end) {
-        const double begin = gc_now();
-        (void)gpuconv_motion_fetch(m->motion, rows, gc_min(BLOCK, end - t->written), &got);
+    while (got > 0 && !status) {
+        (void)gpuconv_motion_fetch(m->motion, rows, BLOCK, &got);
         for (int64_t i = 0; i < got; i++)
             for (int r = 0; r < receivers; r++)
                 m->out[i * receivers + r] = m->factor * rows[r][i];
-        gc_dither_pack(&m->pack, m->out, got * receivers, m->raw, &t->overs);
-        gpuconv_status status = got ? gc_writer_write(t->writer, m->raw, got, error) : GPUCONV_OK;
-        if (status)
-            return status;
-        t->written += got;
-        t->write_seconds += gc_now() - begin;
+        status = gc_transfer_put(&m->transfer, m->out, got, error);
     }
-    return GPUCONV_OK;
+    return status;
 }
 
 /* Reads a block and feeds it; an empty one ends the input. Returns FILE, FORMAT, MEMORY, CANCELLED. */
@@ -189,8 +180,10 @@ static gpuconv_status run(move *m, gpuconv_error *error) {
         if (gc_cancelled())
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "%s: interrupted, nothing written", m->job->output);
         status = feed_block(m, &got, error);
+        if (got == 0)
+            gc_transfer_end_input(&m->transfer);
         if (!status)
-            status = write_ready(m, got ? m->transfer.read : m->transfer.read + m->transfer.window.after, error);
+            status = write_ready(m, error);
         if (!status)
             gc_send_progress(m->job, m->transfer.reader, m->transfer.read, m->begin, NULL);
     }
@@ -209,7 +202,7 @@ static void close_all(move *m) {
     free(m->planes);
     free(m->out);
     free(m->result);
-    free(m->raw);
+    gc_transfer_end(&m->transfer);
 }
 
 /* Sends a note of what moves, and how. Returns UNSUPPORTED. */
@@ -241,7 +234,10 @@ static gpuconv_status note_motion(const move *m, gpuconv_error *error) {
 
 gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config, gc_reader *reader,
                             gpuconv_report *report, gpuconv_error *error) {
-    move m = {.job = job, .begin = gc_now(), .transfer = {.reader = reader}};
+    move m = {
+        .job = job,
+        .begin = gc_now(),
+        .transfer = {.reader = reader, .output = job->output, .chunk = BLOCK, .convert = true, .dither = job->dither}};
     gpuconv_status status = check(job, error);
     if (!status)
         status = set_up(&m, config, error);

@@ -15,20 +15,12 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A running transfer. */
 typedef struct transfer {
     gc_transfer *t;
-    _Atomic int64_t total; /* result frames up to the end of the window; INT64_MAX until the input has ended */
-    int64_t input;         /* input frames; set before total */
-    float *held;           /* quiet frames of the tail, written if a louder one follows */
-    int64_t held_frames, held_room;
-    gc_dither pack;
-    void *raw; /* a chunk in the writer's format, with `convert` */
-    int outputs;
     gpuconv_status write_status; /* of the writer thread */
     gpuconv_error write_error;
 } transfer;
@@ -49,85 +41,83 @@ static gpuconv_status fail_engine(const transfer *p, gpuconv_status status, gpuc
 }
 
 /* Writes interleaved frames to the file, converted if necessary. */
-static gpuconv_status write_frames(transfer *p, const void *frames, int64_t count, gpuconv_error *error) {
+static gpuconv_status write_frames(gc_transfer *t, const void *frames, int64_t count, gpuconv_error *error) {
     if (count == 0)
         return GPUCONV_OK;
     double begin = gc_now();
     const void *raw = frames;
-    if (p->t->convert) {
+    if (t->convert) {
         /* The engine's buffer belongs to this thread until it is released: dither is added in place. */
-        gc_dither_pack(&p->pack, (float *)frames, count * p->outputs, p->raw, &p->t->overs);
-        raw = p->raw;
+        gc_dither_pack(&t->pack, (float *)frames, count * t->outputs, t->raw, &t->overs);
+        raw = t->raw;
     }
-    gpuconv_status status = gc_writer_write(p->t->writer, raw, count, error);
-    p->t->write_seconds += gc_now() - begin;
-    p->t->written += count;
+    gpuconv_status status = gc_writer_write(t->writer, raw, count, error);
+    t->write_seconds += gc_now() - begin;
+    t->written += count;
     return status;
 }
 
 /* Returns the number of frames up to the last one that reaches the floor; 0 if none does. */
-static int64_t audible_frames(const transfer *p, const float *samples, int64_t frames) {
-    for (int64_t i = frames * p->outputs - 1; i >= 0; i--)
-        if (!(fabsf(samples[i]) < p->t->window.floor))
-            return i / p->outputs + 1;
+static int64_t audible_frames(const gc_transfer *t, const float *samples, int64_t frames) {
+    for (int64_t i = frames * t->outputs - 1; i >= 0; i--)
+        if (!(fabsf(samples[i]) < t->window.floor))
+            return i / t->outputs + 1;
     return 0;
 }
 
 /* Writes the held frames. */
-static gpuconv_status write_held(transfer *p, gpuconv_error *error) {
+static gpuconv_status write_held(gc_transfer *t, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
-    for (int64_t at = 0; at < p->held_frames && !status; at += p->t->chunk)
-        status = write_frames(p, p->held + at * p->outputs, gc_min(p->t->chunk, p->held_frames - at), error);
-    p->held_frames = 0;
+    for (int64_t at = 0; at < t->held_frames && !status; at += t->chunk)
+        status = write_frames(t, t->held + at * t->outputs, gc_min(t->chunk, t->held_frames - at), error);
+    t->held_frames = 0;
     return status;
 }
 
 /* Appends frames of the tail to the held ones. */
-static gpuconv_status hold(transfer *p, const float *samples, int64_t frames, gpuconv_error *error) {
+static gpuconv_status hold(gc_transfer *t, const float *samples, int64_t frames, gpuconv_error *error) {
     if (frames == 0) /* the buffer may not exist yet */
         return GPUCONV_OK;
-    if (p->held_frames + frames > p->held_room) {
-        int64_t room = gc_max(2 * p->held_room, p->held_frames + frames);
-        float *larger = gc_calloc(room, p->outputs * (int64_t)sizeof *larger);
+    if (t->held_frames + frames > t->held_room) {
+        int64_t room = gc_max(2 * t->held_room, t->held_frames + frames);
+        float *larger = gc_calloc(room, t->outputs * (int64_t)sizeof *larger);
         if (!larger)
-            return gc_fail_memory(error, p->t->output);
-        if (p->held_frames)
-            memcpy(larger, p->held, (size_t)(p->held_frames * p->outputs) * sizeof *larger);
-        free(p->held);
-        p->held = larger;
-        p->held_room = room;
+            return gc_fail_memory(error, t->output);
+        if (t->held_frames)
+            memcpy(larger, t->held, (size_t)(t->held_frames * t->outputs) * sizeof *larger);
+        free(t->held);
+        t->held = larger;
+        t->held_room = room;
     }
-    memcpy(p->held + p->held_frames * p->outputs, samples, (size_t)(frames * p->outputs) * sizeof *samples);
-    p->held_frames += frames;
+    memcpy(t->held + t->held_frames * t->outputs, samples, (size_t)(frames * t->outputs) * sizeof *samples);
+    t->held_frames += frames;
     return GPUCONV_OK;
 }
 
 /* Writes the held frames and frames of the tail up to the last one that reaches the floor; holds the rest. */
-static gpuconv_status write_tail(transfer *p, const float *samples, int64_t frames, gpuconv_error *error) {
-    int64_t loud = audible_frames(p, samples, frames);
+static gpuconv_status write_tail(gc_transfer *t, const float *samples, int64_t frames, gpuconv_error *error) {
+    int64_t loud = audible_frames(t, samples, frames);
     gpuconv_status status = GPUCONV_OK;
     if (loud > 0) {
-        status = write_held(p, error);
+        status = write_held(t, error);
         if (!status)
-            status = write_frames(p, samples, loud, error);
+            status = write_frames(t, samples, loud, error);
     }
-    return status ? status : hold(p, samples + loud * p->outputs, frames - loud, error);
+    return status ? status : hold(t, samples + loud * t->outputs, frames - loud, error);
 }
 
-/* Writes the frames of an output chunk that lie in the window [skip, total). The engine gives no frame of the tail
- * before the input has ended, so `total` is set before the tail is cut. */
-static gpuconv_status write_chunk(transfer *p, const void *raw, int64_t frames, gpuconv_error *error) {
-    int64_t frame = p->outputs * (p->t->convert ? (int64_t)sizeof(float) : gc_pcm_bytes(p->pack.format));
-    int64_t total = atomic_load(&p->total), from = gc_max(0, p->t->window.skip - p->t->computed);
-    int64_t to = gc_min(frames, total - p->t->computed), middle = to;
-    if (p->t->window.floor > 0 && total < INT64_MAX)
-        middle = gc_max(gc_min(to, p->input - p->t->computed), from);
+gpuconv_status gc_transfer_put(gc_transfer *t, const void *raw, int64_t frames, gpuconv_error *error) {
+    int64_t frame = t->outputs * (t->convert ? (int64_t)sizeof(float) : gc_pcm_bytes(t->pack.format));
+    int64_t total = atomic_load(&t->total), from = gc_max(0, t->window.skip - t->computed);
+    int64_t to = gc_min(frames, total - t->computed), middle = to;
+    if (t->window.floor > 0 && total < INT64_MAX)
+        middle = gc_max(gc_min(to, t->input - t->computed), from);
     gpuconv_status status = GPUCONV_OK;
     if (from < middle)
-        status = write_frames(p, (const char *)raw + from * frame, middle - from, error);
+        status = write_frames(t, (const char *)raw + from * frame, middle - from, error);
     if (!status && middle < to && from < to)
-        status = write_tail(p, (const float *)raw + middle * p->outputs, to - middle, error);
-    p->t->computed += frames;
+        status = write_tail(t, (const float *)raw + middle * t->outputs, to - middle, error);
+    t->computed += frames;
     return status;
 }
 
@@ -145,7 +135,7 @@ static gpuconv_status write_all(transfer *p, gpuconv_error *error) {
             return fail_engine(p, status, error);
         if (frames == 0)
             return GPUCONV_OK;
-        status = write_chunk(p, raw, frames, error);
+        status = gc_transfer_put(p->t, raw, frames, error);
         gc_engine_release(p->t->engine);
         if (status || is_at_limit(p))
             return status;
@@ -177,10 +167,8 @@ static gpuconv_status read_chunk(transfer *p, bool *more, gpuconv_error *error) 
         return status;
     p->t->read += got;
     *more = got == p->t->chunk;
-    if (!*more) {
-        p->input = p->t->read;
-        atomic_store(&p->total, p->t->read + p->t->window.after);
-    }
+    if (!*more)
+        gc_transfer_end_input(p->t);
     if (p->t->progress)
         p->t->progress(p->t->context, p->t->read);
     status = gc_engine_submit(p->t->engine, got);
@@ -274,16 +262,32 @@ gpuconv_status gc_transfer_open(gc_transfer *t, const gpuconv_job *job, int chan
     return status ? status : gc_metadata_copy(t->reader, t->writer, same_channels, error);
 }
 
+gpuconv_status gc_transfer_begin(gc_transfer *t, gpuconv_error *error) {
+    t->pack = gc_dither_begin(gc_writer_pcm(t->writer), t->dither);
+    t->outputs = gc_writer_channels(t->writer);
+    atomic_init(&t->total, INT64_MAX);
+    t->raw = t->convert ? gc_calloc(t->chunk, t->outputs * (int64_t)sizeof(float)) : NULL;
+    return t->raw || !t->convert ? GPUCONV_OK : gc_fail_memory(error, t->output);
+}
+
+void gc_transfer_end_input(gc_transfer *t) {
+    t->input = t->read;
+    atomic_store(&t->total, t->read + t->window.after);
+}
+
+void gc_transfer_end(gc_transfer *t) {
+    free(t->raw);
+    free(t->held);
+    t->raw = t->held = NULL;
+}
+
 gpuconv_status gc_transfer_run(gc_transfer *t, gpuconv_error *error) {
-    transfer p = {.t = t, .pack = gc_dither_begin(gc_writer_pcm(t->writer), t->dither)};
-    p.outputs = gc_writer_channels(t->writer);
-    atomic_init(&p.total, INT64_MAX);
-    if (t->convert && !(p.raw = gc_calloc(t->chunk, p.outputs * (int64_t)sizeof(float))))
-        return gc_fail_memory(error, t->output);
-    gpuconv_status status = run(&p, error);
+    transfer p = {.t = t};
+    gpuconv_status status = gc_transfer_begin(t, error);
+    if (!status)
+        status = run(&p, error);
     if (!status && t->written == 0 && t->limit < 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: nothing is left to write", t->output);
-    free(p.raw);
-    free(p.held);
+    gc_transfer_end(t);
     return status;
 }

@@ -6,6 +6,8 @@
 #include "libgpuconv/conv/engine.h"
 #include "libgpuconv/dsp/dither.h"
 
+#include <stdatomic.h>
+
 /* Which frames of a result are written: from `skip` up to the number of input frames plus `after`. Within the tail,
  * frames after the last sample of magnitude `floor` or more are left out; 0: none. */
 typedef struct gc_window {
@@ -52,6 +54,15 @@ typedef struct gc_transfer {
     int64_t computed;      /* result frames taken from the engine */
     double read_seconds, write_seconds;
     gc_pcm_overs overs; /* with `convert` only; else the engine counts */
+
+    /* Private: */
+    _Atomic int64_t total; /* result frames up to the end of the window; INT64_MAX until the input has ended */
+    int64_t input;         /* input frames; set before total */
+    float *held;           /* quiet frames of the tail, written if a louder one follows */
+    int64_t held_frames, held_room;
+    gc_dither pack;
+    void *raw; /* a chunk in the writer's format, with `convert` */
+    int outputs;
 } gc_transfer;
 
 /* Creates the output of a job as transfer->writer, with the metadata of transfer->reader. frames: negative: unknown.
@@ -61,6 +72,14 @@ gpuconv_status gc_transfer_open(gc_transfer *transfer, const gpuconv_job *job, i
 
 /* Sets the window, and whether the engine must give floats. */
 void gc_transfer_keep(gc_transfer *transfer, const gc_window *window, const gpuconv_ir *ir, bool dither);
+
+/* Writing without an engine, which gc_transfer_run does itself: begins; writes the next interleaved frames of the
+ * result, up to a chunk, that lie in the window, and holds quiet ones of a tail that has a floor; notes that the input
+ * has ended, before a frame of the tail is written; frees what was held. Return FILE, MEMORY, CANCELLED. */
+gpuconv_status gc_transfer_begin(gc_transfer *transfer, gpuconv_error *error);
+gpuconv_status gc_transfer_put(gc_transfer *transfer, const void *frames, int64_t count, gpuconv_error *error);
+void gc_transfer_end_input(gc_transfer *transfer);
+void gc_transfer_end(gc_transfer *transfer);
 
 /* Runs the transfer. The caller commits the writer. Fails with FILE, FORMAT (no frame to write, or an input longer than
  * its header says), DEVICE, MEMORY or CANCELLED. */
