@@ -51,7 +51,8 @@ static void check_number(int id) {
     const gc_setting *setting = &gc_settings_table[id];
     static const char *const wrong[] = {"", " 1", "1 ", "1x", "x", "nan", "-nan", "inf", "1e400", "0x10", "1,5"};
     const double taken[] = {setting->least, setting->most, 0.3 * setting->least + 0.7 * setting->most};
-    const double outside[] = {nextafter(setting->least, -INFINITY), nextafter(setting->most, INFINITY), NAN, INFINITY};
+    const double outside[] = {nextafter(setting->least, -HUGE_VAL), nextafter(setting->most, HUGE_VAL), (double)NAN,
+                              HUGE_VAL};
     char text[GC_NUMBER_TEXT];
     for (int i = 0; i < COUNT(taken); i++) {
         gc_number_print(taken[i], text);
@@ -63,7 +64,8 @@ static void check_number(int id) {
         gc_settings s = gc_settings_default();
         gc_number_print(outside[i], text);
         refuses(id, text);
-        *(double *)((char *)&s + setting->at) = outside[i];
+        void *at = (char *)&s + setting->at;
+        *(double *)at = outside[i];
         if (outside[i] != 0 && setting->at < offsetof(gc_settings, level))
             is_refused(&s, id);
     }
@@ -87,7 +89,8 @@ static void check_words(int id, const char *words) {
     }
     for (int bad = -1; bad <= count && gc_settings_table[id].kind == GC_KIND_WORD; bad += count + 1) {
         gc_settings s = gc_settings_default();
-        *(int *)((char *)&s + gc_settings_table[id].at) = bad;
+        void *at = (char *)&s + gc_settings_table[id].at;
+        *(int *)at = bad;
         is_refused(&s, id);
     }
 }
@@ -191,10 +194,10 @@ static void texts_of_other_kinds_are_refused_or_become_canonical(void **state) {
     is_refused(&s, GC_SETTING_COMPRESSION);
     for (int i = 0; i < 3; i++) {
         s = gc_settings_default();
-        s.job.tail = i == 0 ? -1 : i == 1 ? 1000001 : NAN;
+        s.job.tail = i == 0 ? -1 : i == 1 ? 1000001 : (double)NAN;
         is_refused(&s, GC_SETTING_TAIL);
         s = gc_settings_default();
-        s.job.tail_floor = i == 0 ? 1 : i == 1 ? -301 : NAN;
+        s.job.tail_floor = i == 0 ? 1 : i == 1 ? -301 : (double)NAN;
         is_refused(&s, GC_SETTING_TAIL);
     }
     s = gc_settings_default();
