@@ -1,5 +1,5 @@
 #!/bin/sh
-# gpuconv ir correct: writes the filter, the drawing, the page and the figures; what it refuses writes nothing.
+# gpuconv ir clean and correct: what was done to a response is told. ir correct writes the filter, the drawing, the page and the figures; what it refuses writes nothing.
 . "$(dirname "$0")/lib.sh"
 
 runs ir synth room one.wav --size 5x4x3 --rt60 0.4 --seed 1
@@ -35,3 +35,13 @@ refuses 2 "the range is 1 to 20000 Hz" ir correct one.wav out.wav --from 1
 refuses 2 "mixed phase corrects measured responses" ir correct out.wav --eq eq.txt --phase mixed
 refuses 2 "measured responses and a file are needed" ir correct one.wav
 refuses 1 "missing.wav" ir correct missing.wav out.wav
+
+make_audio spoil one.wav noisy.wav 0 0.001
+runs ir clean noisy.wav cleaned.wav
+says "$work/log/out" "channel 2" "1000 Hz" "replaced from s"
+about cleaned.wav "$("$TOOLS/look_audio" about one.wav | cut -d' ' -f1) 2 48000 wav float"
+runs ir clean noisy.wav cleaned.wav --length 2 --tail cut -q
+about cleaned.wav "96000 2 48000 wav float"
+refuses 2 "one.wav: would replace" ir clean one.wav one.wav
+refuses 2 "a length is that of the response" ir clean one.wav out.wav --length 0.01
+refuses 2 "two files are needed" ir clean one.wav

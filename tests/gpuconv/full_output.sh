@@ -13,7 +13,7 @@ full() { # full PROGRAM ARGUMENT...
     [ "$(grep -c 'No space left on device' "$work/log/err")" -eq 1 ] ||
         fail "$* >/dev/full does not say why: $(cat "$work/log/err")"
 }
-for command in "" batch bench "bench rows" "bench rt" calibrate ir "ir correct" "ir info" "ir measure" "ir synth" live play; do
+for command in "" batch bench "bench rows" "bench rt" calibrate ir "ir clean" "ir correct" "ir info" "ir measure" "ir synth" live play; do
     # shellcheck disable=SC2086 # the words are meant to part
     full "$GPUCONV" $command --help
 done

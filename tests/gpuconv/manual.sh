@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 pages=$(dirname "$GPUCONV")/manual
 
-for command in "" batch bench "bench rows" "bench rt" calibrate "ir correct" "ir info" "ir measure" "ir synth" live play; do
+for command in "" batch bench "bench rows" "bench rt" calibrate "ir clean" "ir correct" "ir info" "ir measure" "ir synth" live play; do
     # shellcheck disable=SC2086 # the words are meant to part
     runs $command --help
     page=$pages/gpuconv$([ -z "$command" ] || echo "-$command" | tr ' ' '-').1
@@ -73,7 +73,7 @@ if command -v bash >"$work/log/which"; then
     grep -q filenames "$work/log/offer" && fail "every word is quoted as a file name: $(cat "$work/log/offer")"
 
     # Every word of every option that takes one of several words is offered, in each spelling of the option.
-    for command in "" batch bench "bench rows" "bench rt" calibrate "ir correct" "ir info" "ir measure" "ir synth" live play; do
+    for command in "" batch bench "bench rows" "bench rt" calibrate "ir clean" "ir correct" "ir info" "ir measure" "ir synth" live play; do
         # shellcheck disable=SC2086 # the words are meant to part
         runs $command --help
         sed -n 's/^  [ -].*--\([a-z0-9-]*\)=\([a-z0-9-]*|[a-z0-9|-]*\).*/\1 \2/p' "$work/log/out" >"$work/log/words"

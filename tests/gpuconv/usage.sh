@@ -44,13 +44,23 @@ refuses 2 "--device 'one': NUMBER is a whole number from -1 to 1023" --device on
 refuses 2 "--threads" --threads -1 in.wav ir.wav out.wav
 refuses 2 "--threads" --threads 1025 in.wav ir.wav out.wav
 refuses 2 "--threads '99999999999999999999': COUNT is a whole number from 0 to 1024" --threads 99999999999999999999 in.wav ir.wav out.wav
+refuses 2 "--gain" --gain 201 in.wav ir.wav out.wav
+refuses 2 "--gain" --gain -200.5 in.wav ir.wav out.wav
+refuses 2 "--gain" --gain nan in.wav ir.wav out.wav
 refuses 2 "--gain 'loud': must be -200 to 200 dB" --gain loud in.wav ir.wav out.wav
 refuses 2 "--gain ''" --gain= in.wav ir.wav out.wav
+refuses 2 "--gain ' 1'" "--gain= 1" in.wav ir.wav out.wav
 refuses 2 "--plot ''" --plot= in.wav ir.wav out.wav
-refuses 2 "--tail 'auto:0': must be all" --tail=auto:0 in.wav ir.wav out.wav
+for tail in "" " 1" nan inf -1 1x auto: auto:0 auto:-301 auto:nan 1e400; do
+    refuses 2 "--tail '$tail'" "--tail=$tail" in.wav ir.wav out.wav
+done
 for raw in 48000 48000,2 ,2,s16 " 48000,2,s16" "48000, 2,s16" +48000,2,s16 0,2,s16 -1,2,s16 48000,0,s16 48000,1025,s16 \
     nan,2,s16 1e400,2,s16 99999999999999999999,2,s16 48000,2,s17 "48000,2,"; do
     refuses 2 "--input-raw '$raw'" in.wav ir.wav out.wav "--input-raw=$raw"
+done
+for name in zip " wav" wav1 -1 nan; do
+    refuses 2 "--format '$name'" in.wav ir.wav out.wav "--format=$name"
+    refuses 2 "--encoding '$name'" in.wav ir.wav out.wav "--encoding=$name"
 done
 for devices in "" "," "0," ",0" " 0" 0x1 1024 -1 "0,,1" 99999999999; do
     refuses 2 "--device '$devices'" batch --out o "--device=$devices" m.csv
@@ -63,7 +73,7 @@ refuses 2 "--quiet" --quiet=yes in.wav ir.wav out.wav
 
 # Missing, superfluous and unknown words.
 refuses 2 "info, measure or synth" ir
-refuses 2 "'inf': must be correct, info, measure or synth" ir inf in.wav
+refuses 2 "'inf': must be clean, correct, info, measure or synth" ir inf in.wav
 refuses 2 "IR, not 0" ir info
 refuses 2 "SWEEP" ir measure
 refuses 2 "not 2" ir measure a b
@@ -85,9 +95,9 @@ refuses 2 "'bacth' is neither a file nor a subcommand; did you mean gpuconv batc
 refuses 2 "batch, bench, calibrate, help, ir, live or play" nonsense
 refuses 2 "help 'bacth': no such subcommand; there are batch" help bacth
 refuses 2 "help 'inf': no such subcommand" help bench inf
-refuses 2 "'inf': must be correct, info, measure or synth" help ir inf
+refuses 2 "'inf': must be clean, correct, info, measure or synth" help ir inf
 runs ir --help
-grep -q 'correct|info|measure|synth' "$work/log/out" || fail "ir --help says: $(cat "$work/log/out")"
+grep -q 'clean|correct|info|measure|synth' "$work/log/out" || fail "ir --help says: $(cat "$work/log/out")"
 mv "$work/log/out" "$work/log/want"
 for line in "ir -h" "ir -?" "help ir"; do
     # shellcheck disable=SC2086 # the words are meant to part
@@ -96,7 +106,7 @@ for line in "ir -h" "ir -?" "help ir"; do
 done
 
 # -h, -?, --help and help SUBCOMMAND print the same: one usage line, one sentence, options, two examples. -V works everywhere.
-for command in "" batch bench "bench rows" "bench rt" calibrate "ir correct" "ir info" "ir measure" "ir synth" live play; do
+for command in "" batch bench "bench rows" "bench rt" calibrate "ir clean" "ir correct" "ir info" "ir measure" "ir synth" live play; do
     # shellcheck disable=SC2086
     runs $command --help
     mv "$work/log/out" "$work/log/want"
@@ -114,7 +124,7 @@ for command in "" batch bench "bench rows" "bench rt" calibrate "ir correct" "ir
     grep -Eq '^gpuconv [0-9]+\.[0-9]+\.[0-9]+$' "$work/log/out" || fail "$command -V says: $(cat "$work/log/out")"
     sed '1,/^Examples:$/d' "$work/log/want" | sed -n 's/^  gpuconv //p' >>"$work/log/examples"
 done
-[ "$(wc -l <"$work/log/examples")" -eq 24 ] || fail "not twenty-four examples"
+[ "$(wc -l <"$work/log/examples")" -eq 26 ] || fail "not twenty-six examples"
 
 # The documents name every option of a job and of a batch, or its column.
 root=$(cd "$SOURCE" && pwd)

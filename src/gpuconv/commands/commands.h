@@ -10,8 +10,8 @@
  * match is taken.
  */
 extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_rows, gc_command_bench_rt,
-    gc_command_bench, gc_command_calibrate, gc_command_ir_correct, gc_command_ir_info, gc_command_ir_measure,
-    gc_command_ir_synth, gc_command_live, gc_command_play;
+    gc_command_bench, gc_command_calibrate, gc_command_ir_clean, gc_command_ir_correct, gc_command_ir_info,
+    gc_command_ir_measure, gc_command_ir_synth, gc_command_live, gc_command_play;
 extern const gc_command *const gc_commands[]; /* NULL at the end */
 
 /* Prints an error that names the subcommand that `word` was probably meant as, if it is neither a file nor a
