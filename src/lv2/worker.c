@@ -70,28 +70,16 @@ static bool is_same(const edits *a, const edits *b) {
            a->osc_port == b->osc_port;
 }
 
-/* Prepares a matrix of one input for the plug-in's two lanes. */
+/* Prepares a matrix of one input for the plug-in's two lanes, of which it hears the first. */
 static gpuconv_status prepare_single(const char *path, const gpuconv_preparation *how, double rate, gpuconv_ir **ir,
                                      gpuconv_error *error) {
-    gpuconv_ir *single, *quad = NULL;
+    gpuconv_ir *single;
     gpuconv_status status = gpuconv_ir_prepare(path, how, 1, rate, &single, error);
     if (status)
         return status;
-    int64_t frames = gpuconv_ir_frames(single);
-    float *silence = calloc((size_t)frames, sizeof *silence);
-    const float *taps[4] = {silence, silence, silence, silence};
-    for (int o = 0; o < OUTPUTS; o++) {
-        const float *route = gpuconv_ir_taps(single, 0, gpuconv_ir_outputs(single) == 1 ? 0 : o);
-        taps[o] = route ? route : silence;
-    }
-    if (silence)
-        status = gpuconv_ir_new(taps, 4, frames, rate, &quad, error);
-    else
-        status = error->status = GPUCONV_ERROR_MEMORY;
-    if (!status)
-        status = gpuconv_ir_route(quad, 2, ir, error);
-    free(silence);
-    gpuconv_ir_free(quad);
+    const int second = gpuconv_ir_outputs(single) == 1 ? 0 : 1;
+    const float *const taps[] = {gpuconv_ir_taps(single, 0, 0), gpuconv_ir_taps(single, 0, second), NULL, NULL};
+    status = gpuconv_ir_new_matrix(taps, 2, OUTPUTS, gpuconv_ir_frames(single), rate, ir, error);
     gpuconv_ir_free(single);
     return status;
 }
@@ -165,14 +153,8 @@ static gpuconv_status prepare(const plugin *p, const char *path, const edits *wa
 /* Makes a response of one silent frame, which takes the place of a response that is unloaded. */
 static gpuconv_status prepare_silence(double rate, gpuconv_ir **ir, gpuconv_error *error) {
     static const float silence;
-    gpuconv_ir *quad;
-    gpuconv_status status =
-        gpuconv_ir_new((const float *const[]){&silence, &silence, &silence, &silence}, 4, 1, rate, &quad, error);
-    if (status)
-        return status;
-    status = gpuconv_ir_route(quad, 2, ir, error);
-    gpuconv_ir_free(quad);
-    return status;
+    return gpuconv_ir_new_matrix((const float *const[]){&silence, &silence, &silence, &silence}, 2, OUTPUTS, 1, rate,
+                                 ir, error);
 }
 
 /* Prepares a response, "" for none, and exchanges it for that of its slot. Returns the errors of the library. */

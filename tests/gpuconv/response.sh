@@ -141,12 +141,7 @@ refuses 1 "a multiple of 2 would be" --ir-layout source stereo.wav three.wav out
 
 # Invalid values are refused with one line.
 refuses 2 "none, onset or peak" --align start one.wav ir.wav out.wav
-refuses 2 "none, peak, l1, energy or loudness" --normalize rms one.wav ir.wav out.wav
-refuses 2 "auto, source, output, packed or stereo" --ir-layout ambisonic one.wav ir.wav out.wav
 refuses 2 "--trim" --trim 6 one.wav ir.wav out.wav
-refuses 2 "--stretch" --stretch 0 one.wav ir.wav out.wav
-refuses 2 "--fade" --fade -1 one.wav ir.wav out.wav
-refuses 2 "--dry" --dry 201 one.wav ir.wav out.wav
 refuses 1 "the part begins at 5 s" --ir-start 5 one.wav ir.wav out.wav
 refuses 1 "nothere.wav" --series nothere.wav one.wav ir.wav out.wav
 refuses 1 "cannot be in series" --series three.wav one.wav ir.wav out.wav

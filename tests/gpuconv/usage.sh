@@ -44,23 +44,13 @@ refuses 2 "--device 'one': NUMBER is a whole number from -1 to 1023" --device on
 refuses 2 "--threads" --threads -1 in.wav ir.wav out.wav
 refuses 2 "--threads" --threads 1025 in.wav ir.wav out.wav
 refuses 2 "--threads '99999999999999999999': COUNT is a whole number from 0 to 1024" --threads 99999999999999999999 in.wav ir.wav out.wav
-refuses 2 "--gain" --gain 201 in.wav ir.wav out.wav
-refuses 2 "--gain" --gain -200.5 in.wav ir.wav out.wav
-refuses 2 "--gain" --gain nan in.wav ir.wav out.wav
 refuses 2 "--gain 'loud': must be -200 to 200 dB" --gain loud in.wav ir.wav out.wav
 refuses 2 "--gain ''" --gain= in.wav ir.wav out.wav
-refuses 2 "--gain ' 1'" "--gain= 1" in.wav ir.wav out.wav
 refuses 2 "--plot ''" --plot= in.wav ir.wav out.wav
-for tail in "" " 1" nan inf -1 1x auto: auto:0 auto:-301 auto:nan 1e400; do
-    refuses 2 "--tail '$tail'" "--tail=$tail" in.wav ir.wav out.wav
-done
+refuses 2 "--tail 'auto:0': must be all" --tail=auto:0 in.wav ir.wav out.wav
 for raw in 48000 48000,2 ,2,s16 " 48000,2,s16" "48000, 2,s16" +48000,2,s16 0,2,s16 -1,2,s16 48000,0,s16 48000,1025,s16 \
     nan,2,s16 1e400,2,s16 99999999999999999999,2,s16 48000,2,s17 "48000,2,"; do
     refuses 2 "--input-raw '$raw'" in.wav ir.wav out.wav "--input-raw=$raw"
-done
-for name in zip " wav" wav1 -1 nan; do
-    refuses 2 "--format '$name'" in.wav ir.wav out.wav "--format=$name"
-    refuses 2 "--encoding '$name'" in.wav ir.wav out.wav "--encoding=$name"
 done
 for devices in "" "," "0," ",0" " 0" 0x1 1024 -1 "0,,1" 99999999999; do
     refuses 2 "--device '$devices'" batch --out o "--device=$devices" m.csv

@@ -123,19 +123,9 @@ static gpuconv_status prepare(const gpuconv_preparation *p, int inputs, double r
         return prepare(&p, 1, 48000, m, error);                                                                        \
     }
 
-PREPARE(prepare_layout, layout = (gpuconv_layout)(int)bad)
-PREPARE(prepare_start, start = bad)
-PREPARE(prepare_length, length = bad)
 PREPARE(prepare_trim, trim = bad)
-PREPARE(prepare_align, align = (gpuconv_align)(int)bad)
 PREPARE(prepare_stretch, stretch = bad)
-PREPARE(prepare_fade, fade = bad)
 PREPARE(prepare_thens, series_count = (int)bad)
-PREPARE(prepare_predelay, predelay = bad)
-PREPARE(prepare_normalize, normalize = (gpuconv_normalize)(int)bad)
-PREPARE(prepare_gain, gain = bad)
-PREPARE(prepare_wet, wet = bad)
-PREPARE(prepare_dry, dry = bad)
 CALL(prepare_inputs) {
     gpuconv_preparation p = gpuconv_preparation_default();
     return prepare(&p, (int)bad, 48000, m, error);
@@ -213,14 +203,7 @@ CALL(swap_topology) {
     }
 
 JOB(job_gain, gain = bad)
-JOB(job_mode, mode = (gpuconv_mode)(int)bad)
-JOB(job_tail, tail = bad)
-JOB(job_floor, tail_floor = bad)
-#define JOB_PREPARATION(name, field) JOB(name, preparation = (p.field, &p))
-JOB_PREPARATION(job_wet, wet = bad)
-JOB_PREPARATION(job_dry, dry = bad)
-JOB_PREPARATION(job_ir_gain, gain = bad)
-JOB_PREPARATION(job_predelay, predelay = bad)
+JOB(job_wet, preparation = (p.wet = bad, &p))
 JOB(job_raw, raw = "48000,2")
 JOB(job_format, format = "nonsense")
 JOB(job_encoding, encoding = "nonsense")
@@ -258,19 +241,9 @@ static const refusal refusals[] = {
     {"ir_mix wet", mix_wet, ARGUMENT, true, NUMBERS(-200.001, 200.001), true},
     {"ir_mix dry", mix_dry, ARGUMENT, true, NUMBERS(-200.001, 200.001), true},
     {"ir_mix not routed", mix_loose, ARGUMENT, false, NUMBERS(0), false},
-    {"ir_prepare layout", prepare_layout, ARGUMENT, false, NUMBERS(-1, GPUCONV_LAYOUT_STEREO + 1), false},
-    {"ir_prepare start", prepare_start, ARGUMENT, true, NUMBERS(-1e-9, 1000001), false},
-    {"ir_prepare length", prepare_length, ARGUMENT, true, NUMBERS(-1e-9, 1000001), false},
     {"ir_prepare trim", prepare_trim, ARGUMENT, true, NUMBERS(1, -301), false},
-    {"ir_prepare align", prepare_align, ARGUMENT, false, NUMBERS(-1, 3), false},
     {"ir_prepare stretch", prepare_stretch, ARGUMENT, true, NUMBERS(-1, 0.00999, 100.001), false},
-    {"ir_prepare fade", prepare_fade, ARGUMENT, true, NUMBERS(-1e-9, 1000001), false},
     {"ir_prepare thens", prepare_thens, ARGUMENT, false, NUMBERS(-1, 1), false},
-    {"ir_prepare predelay", prepare_predelay, ARGUMENT, true, NUMBERS(-1e-9, 1000001), false},
-    {"ir_prepare normalize", prepare_normalize, ARGUMENT, false, NUMBERS(-1, 5), false},
-    {"ir_prepare gain", prepare_gain, ARGUMENT, true, NUMBERS(-200.001, 200.001), false},
-    {"ir_prepare wet", prepare_wet, ARGUMENT, true, NUMBERS(-200.001, 200.001), true},
-    {"ir_prepare dry", prepare_dry, ARGUMENT, true, NUMBERS(-200.001, 200.001), true},
     {"ir_prepare inputs", prepare_inputs, ARGUMENT, false, NUMBERS(0, -1, 1025), false},
     {"ir_prepare rate", prepare_rate, ARGUMENT, true, NUMBERS(0, -1, 0.5, 10000001), false},
     {"plan_new backend", plan_backend, ARGUMENT, false, NUMBERS(-1, 3), false},
@@ -289,13 +262,7 @@ static const refusal refusals[] = {
     {"realtime_swap not routed", swap_loose, ARGUMENT, false, NUMBERS(0), false},
     {"realtime_swap topology", swap_topology, GPUCONV_ERROR_TOPOLOGY, false, NUMBERS(0), false},
     {"job gain", job_gain, ARGUMENT, true, NUMBERS(-200.001, 200.001), false},
-    {"job mode", job_mode, ARGUMENT, false, NUMBERS(-1, 3), false},
-    {"job tail", job_tail, ARGUMENT, false, NUMBERS(-1e-9, -1, (double)NAN, -(double)INFINITY), false},
-    {"job tail_floor", job_floor, ARGUMENT, true, NUMBERS(1e-9, 1, -300.001), false},
     {"job wet", job_wet, ARGUMENT, true, NUMBERS(-200.001, 200.001), true},
-    {"job dry", job_dry, ARGUMENT, true, NUMBERS(-200.001, 200.001), true},
-    {"job response gain", job_ir_gain, ARGUMENT, true, NUMBERS(-200.001, 200.001), false},
-    {"job predelay", job_predelay, ARGUMENT, true, NUMBERS(-1, 1000001), false},
     {"job raw", job_raw, ARGUMENT, false, NUMBERS(0), false},
     {"job format", job_format, ARGUMENT, false, NUMBERS(0), false},
     {"job encoding", job_encoding, ARGUMENT, false, NUMBERS(0), false},

@@ -51,7 +51,8 @@ static void check_number(int id) {
     const gc_setting *setting = &gc_settings_table[id];
     static const char *const wrong[] = {"", " 1", "1 ", "1x", "x", "nan", "-nan", "inf", "1e400", "0x10", "1,5"};
     const double taken[] = {setting->least, setting->most, 0.3 * setting->least + 0.7 * setting->most};
-    const double outside[] = {nextafter(setting->least, -INFINITY), nextafter(setting->most, INFINITY), NAN, INFINITY};
+    const double outside[] = {nextafter(setting->least, -HUGE_VAL), nextafter(setting->most, HUGE_VAL), (double)NAN,
+                              HUGE_VAL};
     char text[GC_NUMBER_TEXT];
     for (int i = 0; i < COUNT(taken); i++) {
         gc_number_print(taken[i], text);
@@ -63,7 +64,8 @@ static void check_number(int id) {
         gc_settings s = gc_settings_default();
         gc_number_print(outside[i], text);
         refuses(id, text);
-        *(double *)((char *)&s + setting->at) = outside[i];
+        void *at = (char *)&s + setting->at;
+        *(double *)at = outside[i];
         if (outside[i] != 0 && setting->at < offsetof(gc_settings, level))
             is_refused(&s, id);
     }
@@ -87,7 +89,8 @@ static void check_words(int id, const char *words) {
     }
     for (int bad = -1; bad <= count && gc_settings_table[id].kind == GC_KIND_WORD; bad += count + 1) {
         gc_settings s = gc_settings_default();
-        *(int *)((char *)&s + gc_settings_table[id].at) = bad;
+        void *at = (char *)&s + gc_settings_table[id].at;
+        *(int *)at = bad;
         is_refused(&s, id);
     }
 }
@@ -101,6 +104,31 @@ static void every_setting_takes_its_range_and_nothing_else(void **state) {
         else if (s->kind <= GC_KIND_WORD)
             check_words(id, s->value);
     }
+}
+
+/* The ranges that gpuconv.h and the documents promise. */
+static void ranges_and_defaults_are_those_of_the_header(void **state) {
+    static const struct {
+        int id;
+        double least, most, other;
+    } numbers[] = {{GC_SETTING_IR_START, 0, 1e6, 0},       {GC_SETTING_IR_LENGTH, 0, 1e6, 0},
+                   {GC_SETTING_TRIM, -300, 0, 0},          {GC_SETTING_STRETCH, 0.01, 100, 1},
+                   {GC_SETTING_FADE, 0, 1e6, 0},           {GC_SETTING_PREDELAY, 0, 1e6, 0},
+                   {GC_SETTING_IR_GAIN, -200, 200, 0},     {GC_SETTING_EARLY_MS, 0, 1e6, 0},
+                   {GC_SETTING_GAIN, -200, 200, 0},        {GC_SETTING_WET, -200, 200, 0},
+                   {GC_SETTING_DRY, -200, 200, -HUGE_VAL}, {GC_SETTING_INTERVAL, 1e-4, 1, 0.005},
+                   {GC_SETTING_YAW, -360, 360, 0},         {GC_SETTING_PITCH, -360, 360, 0},
+                   {GC_SETTING_ROLL, -360, 360, 0}};
+    int count = 0;
+    (void)state;
+    for (int i = 0; i < COUNT(numbers); i++) {
+        const gc_setting *s = &gc_settings_table[numbers[i].id];
+        CHECK(s->least == numbers[i].least && s->most == numbers[i].most && s->other == numbers[i].other,
+              "%s: %g to %g, by default %g", s->column, s->least, s->most, s->other);
+    }
+    for (int id = 0; id < GC_SETTINGS; id++)
+        count += gc_settings_table[id].kind <= GC_KIND_MIX;
+    assert_int_equal(count, COUNT(numbers));
 }
 
 static void texts_of_other_kinds_are_refused_or_become_canonical(void **state) {
@@ -145,6 +173,10 @@ static void texts_of_other_kinds_are_refused_or_become_canonical(void **state) {
         {GC_SETTING_COMPRESSION, "-1", "!"},
         {GC_SETTING_COMPRESSION, "4.0", "!"},
         {GC_SETTING_FORMAT, "zip", "!"},
+        {GC_SETTING_FORMAT, " wav", "!"},
+        {GC_SETTING_FORMAT, "wav1", "!"},
+        {GC_SETTING_ENCODING, " s16", "!"},
+
         {GC_SETTING_FORMAT, "", "!"},
         {GC_SETTING_FORMAT, "flac", NULL},
         {GC_SETTING_ENCODING, "s17", "!"},
@@ -162,10 +194,10 @@ static void texts_of_other_kinds_are_refused_or_become_canonical(void **state) {
     is_refused(&s, GC_SETTING_COMPRESSION);
     for (int i = 0; i < 3; i++) {
         s = gc_settings_default();
-        s.job.tail = i == 0 ? -1 : i == 1 ? 1000001 : NAN;
+        s.job.tail = i == 0 ? -1 : i == 1 ? 1000001 : (double)NAN;
         is_refused(&s, GC_SETTING_TAIL);
         s = gc_settings_default();
-        s.job.tail_floor = i == 0 ? 1 : i == 1 ? -301 : NAN;
+        s.job.tail_floor = i == 0 ? 1 : i == 1 ? -301 : (double)NAN;
         is_refused(&s, GC_SETTING_TAIL);
     }
     s = gc_settings_default();
@@ -231,6 +263,7 @@ static void the_default_recipe_has_the_defaults_of_the_table(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_setting_takes_its_range_and_nothing_else),
+        cmocka_unit_test(ranges_and_defaults_are_those_of_the_header),
         cmocka_unit_test(texts_of_other_kinds_are_refused_or_become_canonical),
         cmocka_unit_test(equal_settings_are_one_recipe),
         cmocka_unit_test(a_recipe_has_the_files_of_a_list),

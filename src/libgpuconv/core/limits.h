@@ -22,11 +22,6 @@ static inline bool gc_is_gain(double decibels) {
     return decibels >= -GC_MAX_DECIBELS && decibels <= GC_MAX_DECIBELS;
 }
 
-/* Returns whether a wet or dry level is within the range of gains, or -INFINITY (silence). */
-static inline bool gc_is_mix_level(double decibels) {
-    return gc_is_gain(decibels) || decibels <= -HUGE_VAL;
-}
-
 /* Returns the factor of a level in decibels; 0 for -INFINITY. */
 static inline double gc_level_factor(double decibels) {
     return decibels > -HUGE_VAL ? pow(10, decibels / 20) : 0;

@@ -28,6 +28,7 @@
 #include "libgpuconv/report/report.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,9 +72,14 @@ typedef struct sentence {
     char text[SENTENCE];
 } sentence;
 
-static void append(sentence *s, const char *text) {
+static void append(sentence *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void append(sentence *s, const char *format, ...) {
     const size_t used = strlen(s->text);
-    (void)gc_format(s->text + used, sizeof s->text - used, "%s", text);
+    va_list args;
+    va_start(args, format);
+    (void)gc_vformat(s->text + used, sizeof s->text - used, format, args);
+    va_end(args);
 }
 
 /* Rounds to a number of significant digits. */
@@ -137,48 +143,37 @@ static void format_part(const gc_comparison *c, const gc_way_time *time, char wo
 /* Appends one way: "16 cores 21 ms (23 x, from 2 s of it)". The first way has no factor. */
 static void append_way(sentence *s, const gc_comparison *c, const gc_way *w, const gc_way_time *time,
                        const gc_way_time *first) {
-    char word[WORD], part[WORD];
+    char word[WORD], part[WORD], other[WORD];
     format_part(c, time, part);
-    append(s, w->label);
-    append(s, time == first ? ": " : " ");
     format_time(time->seconds, 2, word);
-    append(s, word);
     if (time != first) {
-        format_times(time->seconds / first->seconds, word);
-        append(s, " (");
-        append(s, word);
-    } else {
-        append(s, " for ");
-        format_time(audio_seconds(c, c->task->transfer.read), 3, word);
-        append(s, word);
-        append(s, time == &w->from_file ? " from file to file" : "");
+        format_times(time->seconds / first->seconds, other);
+        append(s, "%s %s (%s%s%s%s)", w->label, word, other, *part ? ", from " : "", part, *part ? " of it" : "");
+        return;
     }
-    if (*part) {
-        append(s, time != first ? ", from " : " (from ");
-        append(s, part);
-        append(s, " of it");
-    }
-    append(s, time != first || *part ? ")" : "");
+    format_time(audio_seconds(c, c->task->transfer.read), 3, other);
+    append(s, "%s: %s for %s%s%s%s%s", w->label, word, other, time == &w->from_file ? " from file to file" : "",
+           *part ? " (from " : "", part, *part ? " of it)" : "");
 }
 
 /* Appends all ways. */
 static void append_ways(sentence *s, const gc_comparison *c, bool files) {
     const gc_way_time *first = files ? &c->way[0].from_file : &c->way[0].computing;
     for (int i = 0; i < c->ways; i++) {
-        append(s, i == 0 ? "" : i == 1 ? "; " : ", ");
+        append(s, "%s", i == 0 ? "" : i == 1 ? "; " : ", ");
         append_way(s, c, &c->way[i], files ? &c->way[i].from_file : &c->way[i].computing, first);
     }
 }
 
 /* Appends the largest difference between the outputs. */
 static void append_residual(sentence *s, const gc_comparison *c) {
-    char word[WORD];
     double most = -HUGE_VAL;
     for (int i = 1; i < c->ways; i++)
         most = c->way[i].residual <= most ? most : c->way[i].residual; /* NaN is kept */
-    (void)gc_format(word, WORD, "%.0f dB", most);
-    append(s, most > -HUGE_VAL ? "; outputs differ by " : "; the outputs are equal");
-    append(s, most > -HUGE_VAL ? word : "");
+    if (most > -HUGE_VAL)
+        append(s, "; outputs differ by %.0f dB", most);
+    else
+        append(s, "; the outputs are equal");
 }
 
 static void report_way(gpuconv_report *report, const gc_comparison *c, const gc_way *w) {
@@ -216,13 +211,13 @@ static void report_comparison(gpuconv_report *report, const gc_comparison *c) {
         if (c->ways > 1)
             append_residual(&computing, c);
         append_ways(&files, c, true);
-        append(&legend, "computing: samples in memory, without set-up; x: how many times as long as ");
-        append(&legend, c->way[0].label);
-        append(&legend,
-               "; file to file: with set-up and the start of a GPU, to a file that is then discarded; a time that "
-               "was measured on a part is scaled by frames to the whole job; residual: the outputs' difference from "
-               "those of ");
-        append(&legend, c->way[0].label);
+        const char *own = c->way[0].label;
+        append(
+            &legend,
+            "computing: samples in memory, without set-up; x: how many times as long as %s; file to file: with set-up "
+            "and the start of a GPU, to a file that is then discarded; a time that was measured on a part is scaled "
+            "by frames to the whole job; residual: the outputs' difference from those of %s",
+            own, own);
         gc_report_headline(report, "compared", "computing", computing.text);
         gc_report_headline(report, "compared", "files", files.text);
         gc_report_text(report, "compared", "read as", legend.text);

@@ -3,6 +3,7 @@
  * in series, and conversion to minimum phase. The peak, and the first frame that reaches a level, are searched in
  * blocks that stay in the cache. */
 #include "object.h"
+#include "settings.h"
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -339,11 +340,8 @@ gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir
 }
 
 gpuconv_status gpuconv_ir_stretch(const gpuconv_ir *ir, double factor, gpuconv_ir **stretched, gpuconv_error *error) {
-    if (!gc_begin(stretched, ir, __func__, error))
+    if (!gc_begin(stretched, ir, __func__, error) || gc_setting_check(GC_SETTING_STRETCH, factor, error))
         return GPUCONV_ERROR_ARGUMENT;
-    if (!(factor >= 0.01 && factor <= 100))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is stretched to 0.01 to 100 times its length, not %g",
-                       factor);
     gpuconv_ir *made;
     gpuconv_status status = interpolate(ir, factor, ir->rate, &made, error);
     return status ? status : gc_ir_finish(made, stretched, error, "stretched to %g times its length", factor);
@@ -376,11 +374,8 @@ static gpuconv_status scale(const gpuconv_ir *ir, double decibels, gpuconv_ir **
 }
 
 gpuconv_status gpuconv_ir_gain(const gpuconv_ir *ir, double decibels, gpuconv_ir **scaled, gpuconv_error *error) {
-    if (!gc_begin(scaled, ir, __func__, error))
+    if (!gc_begin(scaled, ir, __func__, error) || gc_setting_check(GC_SETTING_GAIN, decibels, error))
         return GPUCONV_ERROR_ARGUMENT;
-    if (!gc_is_gain(decibels))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a gain is -%d to %d dB, not %g", GC_MAX_DECIBELS,
-                       GC_MAX_DECIBELS, decibels);
     gpuconv_ir *made;
     gpuconv_status status = scale(ir, decibels, &made, error);
     return status ? status : gc_ir_finish(made, scaled, error, "gain %+g dB", decibels);
@@ -415,9 +410,8 @@ gpuconv_status gpuconv_ir_mix(const gpuconv_ir *ir, double wet, double dry, gpuc
         return GPUCONV_ERROR_ARGUMENT;
     if (!ir->routed)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is mixed with its input");
-    if (!gc_is_mix_level(wet) || !gc_is_mix_level(dry))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "wet and dry are -%d to %d dB, or -inf, not %g and %g",
-                       GC_MAX_DECIBELS, GC_MAX_DECIBELS, wet, dry);
+    if (gc_setting_check(GC_SETTING_WET, wet, error) || gc_setting_check(GC_SETTING_DRY, dry, error))
+        return GPUCONV_ERROR_ARGUMENT;
     gc_route *route = gc_calloc((int64_t)ir->inputs * ir->outputs, sizeof *route);
     if (!route)
         return gc_fail_memory(error, "the routes");

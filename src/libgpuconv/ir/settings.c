@@ -43,7 +43,8 @@ static bool is_valid(const gc_setting *s, const void *at, double *value) {
     if (s->kind <= GC_KIND_MIX)
         return (*value = *(const double *)at) == 0 || gc_setting_takes(s, *value);
     if (s->kind == GC_KIND_TAIL) {
-        const gpuconv_job *job = (const gpuconv_job *)((const char *)at - offsetof(gpuconv_job, tail));
+        const void *begin = (const char *)at - offsetof(gpuconv_job, tail);
+        const gpuconv_job *job = begin;
         const bool has_tail = gc_setting_takes(s, job->tail) || job->tail >= HUGE_VAL;
         *value = has_tail ? job->tail_floor : job->tail;
         return has_tail && job->tail_floor >= -300 && job->tail_floor <= 0;

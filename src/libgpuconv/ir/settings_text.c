@@ -11,9 +11,11 @@ static const char level_words[] = "none|peak|rms|loudness|input";
 
 gc_settings gc_settings_default(void) {
     gc_settings made = {.preparation = gpuconv_preparation_default(), .job = gpuconv_job_default()};
-    for (const gc_setting *s = gc_settings_table; s < gc_settings_table + GC_SETTINGS; s++)
+    for (const gc_setting *s = gc_settings_table; s < gc_settings_table + GC_SETTINGS; s++) {
+        void *at = (char *)&made + s->at;
         if (s->kind <= GC_KIND_MIX)
-            *(double *)((char *)&made + s->at) = s->other;
+            *(double *)at = s->other;
+    }
     return made;
 }
 

@@ -1,6 +1,11 @@
-/* Reports: filling the tree of facts and measurements (report_tree.h), writing it as JSON, as text or a list of it as
- * CSV, and reading it from a program: titles, rows, names and values. */
-#include "report_tree.h"
+/*
+ * Reports: filling the tree of facts and measurements, writing it as JSON, text or HTML or a list of it as CSV, and
+ * reading it from a program: titles, rows, names and values. The tree that a report is stored as:
+ *
+ *      { "section": { "fact": "text", "count": 7, "measure": { "value": 1.5, "unit": "s", "n": 1, "spread": 0 } },
+ *        "list": [ { "label": "...", "name": value, ... }, ... ] }
+ */
+#include "report.h"
 
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -8,9 +13,16 @@
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct gpuconv_report {
+    json_t *root;
+    json_t *details; /* per list the names of its details, per section those of its headlines; NULL: none */
+    bool incomplete; /* an allocation failed */
+};
 
 gpuconv_status gpuconv_report_new(gpuconv_report **report) {
     if (!report)
@@ -145,7 +157,8 @@ static const char *printable(const char *text, char *to, size_t room) {
     return gc_visible(to, room, text ? text : "");
 }
 
-const char *gc_report_number(double value, char *to, size_t room) {
+/* Formats a number, from 1e-7 to 1e9 without an exponent: 48000, not 4.8e+04. @return `to` */
+static const char *format_number(double value, char *to, size_t room) {
     double size = fabs(value);
     if (size >= 1e4 && size < 1e9)
         (void)gc_format(to, room, "%.0f", value);
@@ -163,7 +176,7 @@ static void print_value(FILE *to, json_t *value) {
     else if (json_is_integer(value))
         fprintf(to, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
-        fprintf(to, "%s", gc_report_number(json_real_value(value), text, sizeof text));
+        fprintf(to, "%s", format_number(json_real_value(value), text, sizeof text));
     else
         fputc('-', to);
 }
@@ -215,7 +228,7 @@ enum { COLUMN = 9, COLUMNS = 64, LABEL = 200 };
 static const char *cell_text(const json_t *value, char *to, size_t room) {
     if (json_is_string(value))
         return printable(json_string_value(value), to, room);
-    return json_is_number(value) ? gc_report_number(json_number_value(value), to, room) : "-";
+    return json_is_number(value) ? format_number(json_number_value(value), to, room) : "-";
 }
 
 /* Returns the characters of a text. */
@@ -345,6 +358,96 @@ gpuconv_status gpuconv_report_write(const gpuconv_report *r, gpuconv_report_form
         }
     }
     return fflush(to) != 0 || ferror(to) ? GPUCONV_ERROR_FILE : GPUCONV_OK;
+}
+
+/* ---- Reports as HTML --------------------------------------------------------------------------------------------- */
+
+void gc_html_text(const char *text, FILE *to) {
+    char shown[512];
+    for (const char *c = gc_visible(shown, sizeof shown, text); *c; c++) {
+        const char *entity = gc_entity(*c);
+        if (entity)
+            fputs(entity, to);
+        else
+            fputc(*c, to);
+    }
+}
+
+/* Writes a value; a measurement with its unit. */
+static void put_value(const json_t *value, FILE *to) {
+    char text[64];
+    const json_t *number = json_is_object(value) ? json_object_get(value, "value") : value;
+    if (json_is_string(value))
+        gc_html_text(json_string_value(value), to);
+    else if (json_is_integer(value))
+        fprintf(to, "%lld", (long long)json_integer_value(value));
+    else
+        fputs(json_is_number(number) ? format_number(json_number_value(number), text, sizeof text) : "-", to);
+    if (json_is_object(value) && json_is_number(number)) {
+        fputc(' ', to);
+        gc_html_text(json_string_value(json_object_get(value, "unit")), to);
+    }
+}
+
+static void put_html_section(json_t *section, FILE *to) {
+    const char *name;
+    json_t *value;
+    fputs("<table>\n", to);
+    json_object_foreach(section, name, value) {
+        fputs("<tr><th>", to);
+        gc_html_text(name, to);
+        fputs("</th><td>", to);
+        put_value(value, to);
+        fputs("</td></tr>\n", to);
+    }
+    fputs("</table>\n", to);
+}
+
+/* Writes a row, or with `names` the names of its cells. */
+static void put_html_row(const json_t *details, json_t *row, bool names, FILE *to) {
+    const char *name;
+    json_t *value;
+    fputs("<tr><th>", to);
+    if (!names)
+        gc_html_text(json_string_value(json_object_get(row, "label")), to);
+    fputs("</th>", to);
+    json_object_foreach(row, name, value) {
+        if (strcmp(name, "label") == 0 || json_object_get(details, name))
+            continue;
+        fputs(names ? "<th>" : json_is_string(value) ? "<td class=\"text\">" : "<td>", to);
+        if (names)
+            gc_html_text(name, to);
+        else
+            put_value(value, to);
+        fputs(names ? "</th>" : "</td>", to);
+    }
+    fputs("</tr>\n", to);
+}
+
+gpuconv_status gc_report_write_html(const gpuconv_report *r, FILE *to) {
+    const char *title;
+    json_t *part, *row;
+    size_t i;
+    if (r->incomplete)
+        return GPUCONV_ERROR_MEMORY;
+    json_object_foreach(r->root, title, part) {
+        if (strcmp(title, "environment") == 0 ||
+            (json_is_array(part) && !json_object_get(json_array_get(part, 0), "label")))
+            continue;
+        fputs("<h2>", to);
+        gc_html_text(title, to);
+        fputs("</h2>\n", to);
+        if (!json_is_array(part)) {
+            put_html_section(part, to);
+            continue;
+        }
+        fputs("<div class=\"wide\"><table>\n", to);
+        const json_t *details = json_object_get(r->details, title);
+        put_html_row(details, json_array_get(part, 0), true, to);
+        json_array_foreach(part, i, row) put_html_row(details, row, false, to);
+        fputs("</table></div>\n", to);
+    }
+    return ferror(to) ? GPUCONV_ERROR_FILE : GPUCONV_OK;
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */

@@ -41,4 +41,11 @@ void gc_report_cells(gpuconv_report *report, const char *list, const char *label
  * not exist is an empty field; labels are left out. @return FILE, MEMORY */
 gpuconv_status gc_report_write_csv(const gpuconv_report *report, const char *list, FILE *to);
 
+/* Writes every section and every list with labels as an HTML table, without the environment. Texts become entities, so
+ * that none is markup. @return FILE, MEMORY */
+gpuconv_status gc_report_write_html(const gpuconv_report *report, FILE *to);
+
+/* Writes a text as HTML: markup and quotes as entities, control characters as escapes; at most 500 bytes of it. */
+void gc_html_text(const char *text, FILE *to);
+
 #endif

@@ -16,7 +16,7 @@
 #include "libgpuconv/dsp/loudness.h"
 #include "libgpuconv/file/job.h"
 #include "libgpuconv/ir/object.h"
-#include "libgpuconv/report/report_tree.h"
+#include "libgpuconv/report/report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -246,97 +246,6 @@ static void clip_write(const gc_clip *clip, double gain, FILE *to) {
     finish(&e);
 }
 
-/* ---- Reports as HTML --------------------------------------------------------------------------------------------- */
-
-/* Writes a text as HTML: markup and quotes as entities, control characters as escapes; at most 500 bytes of it. */
-static void html_text(const char *text, FILE *to) {
-    char shown[512];
-    for (const char *c = gc_visible(shown, sizeof shown, text); *c; c++) {
-        const char *entity = gc_entity(*c);
-        if (entity)
-            fputs(entity, to);
-        else
-            fputc(*c, to);
-    }
-}
-
-/* Writes a value; a measurement with its unit. */
-static void put_value(const json_t *value, FILE *to) {
-    char text[64];
-    const json_t *number = json_is_object(value) ? json_object_get(value, "value") : value;
-    if (json_is_string(value))
-        html_text(json_string_value(value), to);
-    else if (json_is_integer(value))
-        fprintf(to, "%lld", (long long)json_integer_value(value));
-    else
-        fputs(json_is_number(number) ? gc_report_number(json_number_value(number), text, sizeof text) : "-", to);
-    if (json_is_object(value) && json_is_number(number)) {
-        fputc(' ', to);
-        html_text(json_string_value(json_object_get(value, "unit")), to);
-    }
-}
-
-static void put_section(json_t *section, FILE *to) {
-    const char *name;
-    json_t *value;
-    fputs("<table>\n", to);
-    json_object_foreach(section, name, value) {
-        fputs("<tr><th>", to);
-        html_text(name, to);
-        fputs("</th><td>", to);
-        put_value(value, to);
-        fputs("</td></tr>\n", to);
-    }
-    fputs("</table>\n", to);
-}
-
-/* Writes a row, or with `names` the names of its cells. */
-static void put_row(const json_t *details, json_t *row, bool names, FILE *to) {
-    const char *name;
-    json_t *value;
-    fputs("<tr><th>", to);
-    if (!names)
-        html_text(json_string_value(json_object_get(row, "label")), to);
-    fputs("</th>", to);
-    json_object_foreach(row, name, value) {
-        if (strcmp(name, "label") == 0 || json_object_get(details, name))
-            continue;
-        fputs(names ? "<th>" : json_is_string(value) ? "<td class=\"text\">" : "<td>", to);
-        if (names)
-            html_text(name, to);
-        else
-            put_value(value, to);
-        fputs(names ? "</th>" : "</td>", to);
-    }
-    fputs("</tr>\n", to);
-}
-
-gpuconv_status gc_report_write_html(const gpuconv_report *r, FILE *to) {
-    const char *title;
-    json_t *part, *row;
-    size_t i;
-    if (r->incomplete)
-        return GPUCONV_ERROR_MEMORY;
-    json_object_foreach(r->root, title, part) {
-        if (strcmp(title, "environment") == 0 ||
-            (json_is_array(part) && !json_object_get(json_array_get(part, 0), "label")))
-            continue;
-        fputs("<h2>", to);
-        html_text(title, to);
-        fputs("</h2>\n", to);
-        if (!json_is_array(part)) {
-            put_section(part, to);
-            continue;
-        }
-        fputs("<div class=\"wide\"><table>\n", to);
-        const json_t *details = json_object_get(r->details, title);
-        put_row(details, json_array_get(part, 0), true, to);
-        json_array_foreach(part, i, row) put_row(details, row, false, to);
-        fputs("</table></div>\n", to);
-    }
-    return ferror(to) ? GPUCONV_ERROR_FILE : GPUCONV_OK;
-}
-
 /* ---- The page ---------------------------------------------------------------------------------------------------- */
 
 enum { TRACKS = 9 }; /* sounds of the player: keys 1 to 9 */
@@ -424,7 +333,7 @@ static void put_tracks(const tracks *t, FILE *to) {
     for (int k = 0; k < t->count; k++) {
         const gc_clip *clip = &t->item[k].clip;
         gc_print(to, "<button class=\"track\" data-equal=\"%.6f\"><kbd>%d</kbd> ", equal_gain(t, k), k + 1);
-        html_text(t->item[k].name, to);
+        gc_html_text(t->item[k].name, to);
         if (isfinite(clip->loudness))
             gc_print(to, " <small>%.1f LUFS</small>", clip->loudness + 20 * log10(t->gain));
         fprintf(to, "%s</button>\n", clip->cut ? " <small>(first 60 s)</small>" : "");
@@ -456,7 +365,7 @@ static void put_drawings(const char *svg, const char *name, FILE *to) {
         next = strstr(svg + 1, GC_SVG_BEGIN);
         next = next ? next : svg + strlen(svg);
         fputs("<img alt=\"drawing of ", to);
-        html_text(name, to);
+        gc_html_text(name, to);
         fputs("\" src=\"data:image/svg+xml,", to);
         for (const char *c = svg; c < next; c++)
             if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
@@ -475,7 +384,7 @@ static gpuconv_status put_panels(const char *title, const gc_panel *panels, int 
     gpuconv_status status = gc_plot_panels_svg(panels, count, &svg, error);
     if (!status) {
         fputs("<h2>", to);
-        html_text(title, to);
+        gc_html_text(title, to);
         fputs("</h2>\n", to);
         put_drawings(svg, title, to);
     }
@@ -550,11 +459,11 @@ static void put_head(const char *title, const char *heading, FILE *to) {
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
           "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
           to);
-    html_text(title, to);
+    gc_html_text(title, to);
     fputs("</title>\n<style>\n", to);
     fputs(gc_page_style, to);
     fputs("</style>\n</head>\n<body>\n<h1>", to);
-    html_text(heading, to);
+    gc_html_text(heading, to);
     fputs("</h1>\n", to);
 }
 

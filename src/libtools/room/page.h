@@ -34,12 +34,6 @@ gpuconv_status gc_page_write(const gc_page_config *config, gpuconv_error *error)
 gpuconv_status gc_page_write_panels(const char *path, const char *title, const gc_panel *panels, int count,
                                     const gpuconv_report *report, gpuconv_error *error);
 
-/* ---- Reports and texts as HTML ----------------------------------------------------------------------------------- */
-
-/* Writes every section and every list with labels as an HTML table, without the environment. Texts become entities, so
- * that none is markup. @return FILE, MEMORY */
-gpuconv_status gc_report_write_html(const gpuconv_report *report, FILE *to);
-
 extern const char gc_page_style[], gc_page_script[]; /* page.css and page.js */
 
 #endif
