@@ -42,7 +42,8 @@ void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t f
         job->progress(job->context, &p);
 }
 
-void gc_note_output(const gpuconv_job *job, const gc_writer *writer) {
+/* Sends a note about samples of the output that are not finite, if there are any. */
+static void note_output(const gpuconv_job *job, const gc_writer *writer) {
     int64_t first = 0;
     const int64_t count = gc_writer_nonfinite(writer, &first);
     if (count > 0)
@@ -52,10 +53,10 @@ void gc_note_output(const gpuconv_job *job, const gc_writer *writer) {
                 job->output, (long long)count, count == 1 ? " is" : "s are", (long long)first);
 }
 
-/* Sends a note about clipped samples, with the gain that avoids them. The gain is rounded down to 0.1 dB and keeps the
- * peak one quantisation step below full scale, because full scale itself clips and samples are rounded. The margin is
- * at least 1e-6, which covers the rounding of the floats. */
-void gc_note_overs(const gpuconv_job *job, gc_pcm out, const gc_pcm_overs *overs) {
+/* Sends a note about clipped samples, if there are any, with the gain that avoids them. The gain is rounded down to 0.1
+ * dB and keeps the peak one quantisation step below full scale, because full scale itself clips and samples are
+ * rounded. The margin is at least 1e-6, which covers the rounding of the floats. */
+static void note_overs(const gpuconv_job *job, gc_pcm out, const gc_pcm_overs *overs) {
     if (overs->clipped == 0)
         return;
     double peak = (double)overs->peak, full = 1 - fmax(ldexp(1, 1 - out.bits), 1e-6);
@@ -70,7 +71,8 @@ void gc_note_overs(const gpuconv_job *job, gc_pcm out, const gc_pcm_overs *overs
         gc_note(job, "%s: %lld sample%s clipped", job->output, count, plural);
 }
 
-void gc_note_input(const gpuconv_job *job, const gc_reader *reader) {
+/* Sends notes about what the input holds and was not read, and about its samples that were not finite. */
+static void note_input(const gpuconv_job *job, const gc_reader *reader) {
     int64_t first, count = gc_reader_nonfinite(reader, &first);
     if (*gc_reader_note(reader))
         gc_note(job, "%s: %s", job->input, gc_reader_note(reader));
@@ -127,47 +129,31 @@ static void report_timeline(gpuconv_report *r, const gc_stream_stats *stats) {
     }
 }
 
-static void report_files(gpuconv_report *r, const gc_job_result *result) {
-    const gc_transfer *t = result->transfer;
+void gc_report_run(gpuconv_report *r, const gpuconv_job *job, const gc_transfer *t, const gc_stream_stats *stats,
+                   double setup, double wall) {
     const gc_audio_info *in = gc_reader_info(t->reader);
-    gc_report_text(r, "files", "input", result->job->input);
+    gc_report_text(r, "files", "input", job->input);
     gc_report_text(r, "files", "input format", in->name);
     gc_report_count(r, "files", "input rate", in->rate);
     gc_report_count(r, "files", "input frames", t->read);
-    gc_report_text(r, "files", "response", result->job->response);
-    gc_report_text(r, "files", "output", result->job->output);
+    gc_report_text(r, "files", "response", job->response);
+    gc_report_text(r, "files", "output", job->output);
     gc_report_text(r, "files", "output format", gc_writer_name(t->writer));
     gc_report_count(r, "files", "output frames", t->written);
     gc_report_count(r, "files", "input samples not finite", gc_reader_nonfinite(t->reader, NULL));
-    gc_report_count(r, "files", "clipped samples", result->stats->overs.clipped);
-    gc_report_measure(r, "files", "output peak", 20 * log10((double)result->stats->overs.peak), "dBFS", 1, 0);
-}
-
-static void report_times(gpuconv_report *r, const gc_job_result *result) {
-    const gc_transfer *t = result->transfer;
-    gc_report_measure(r, "times", "set-up", result->setup, "s", 1, 0);
+    gc_report_count(r, "files", "clipped samples", stats->overs.clipped);
+    gc_report_measure(r, "files", "output peak", 20 * log10((double)stats->overs.peak), "dBFS", 1, 0);
+    gc_report_measure(r, "times", "set-up", setup, "s", 1, 0);
     gc_report_measure(r, "times", "read", t->read_seconds, "s", 1, 0);
-    gc_report_measure(r, "times", "copy-in", result->stats->copy_in, "s", 1, 0);
-    gc_report_measure(r, "times", "compute", result->stats->compute, "s", 1, 0);
-    gc_report_measure(r, "times", "copy-out", result->stats->copy_out, "s", 1, 0);
+    gc_report_measure(r, "times", "copy-in", stats->copy_in, "s", 1, 0);
+    gc_report_measure(r, "times", "compute", stats->compute, "s", 1, 0);
+    gc_report_measure(r, "times", "copy-out", stats->copy_out, "s", 1, 0);
     gc_report_measure(r, "times", "write", t->write_seconds, "s", 1, 0);
-    gc_report_measure(r, "times", "wall", result->wall, "s", 1, 0);
-    gc_report_measure(r, "times", "times real time", (double)t->read / gc_reader_info(t->reader)->rate / result->wall,
-                      "x", 1, 0);
-}
-
-/* Adds the result to the report, which may be NULL. */
-static void report_job(gpuconv_report *report, const gc_job_result *result) {
-    report_plan(report, result->plan, result->ir);
-    report_response(report, result->shaped);
-    report_files(report, result);
-    report_times(report, result);
-    report_timeline(report, result->stats);
-}
-
-void gc_report_move(gpuconv_report *report, const gc_job_result *result) {
-    report_files(report, result);
-    report_times(report, result);
+    gc_report_measure(r, "times", "wall", wall, "s", 1, 0);
+    gc_report_measure(r, "times", "times real time", (double)t->read / in->rate / wall, "x", 1, 0);
+    note_input(job, t->reader);
+    note_output(job, t->writer);
+    note_overs(job, gc_writer_pcm(t->writer), &stats->overs);
 }
 
 typedef struct gc_early_start {
@@ -322,17 +308,10 @@ static void report_result(const gc_file_task *t, gpuconv_report *report) {
     gc_engine_measure(t->transfer.engine, &stats);
     if (t->transfer.convert)
         stats.overs = t->transfer.overs;
-    report_job(report, &(gc_job_result){.job = t->job,
-                                        .plan = t->plan,
-                                        .shaped = t->shaped,
-                                        .ir = t->ir,
-                                        .transfer = &t->transfer,
-                                        .stats = &stats,
-                                        .setup = t->setup,
-                                        .wall = t->wall});
-    gc_note_input(t->job, t->transfer.reader);
-    gc_note_output(t->job, t->transfer.writer);
-    gc_note_overs(t->job, gc_writer_pcm(t->transfer.writer), &stats.overs);
+    report_plan(report, t->plan, t->ir);
+    report_response(report, t->shaped);
+    gc_report_run(report, t->job, &t->transfer, &stats, t->setup, t->wall);
+    report_timeline(report, &stats);
 }
 
 gpuconv_status gc_file_task_convolve(gc_file_task *t, const gpuconv_config *config, gpuconv_report *report,

@@ -14,30 +14,13 @@ void gc_note(const gpuconv_job *job, const char *format, ...) __attribute__((for
  * `step`: what is timed for a comparison; NULL: the job itself. */
 void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t frames, double begin, const char *step);
 
-/* Sends a note about clipped samples, if there are any, with the gain that avoids them. */
-void gc_note_overs(const gpuconv_job *job, gc_pcm out, const gc_pcm_overs *overs);
-
-/* Sends a note about samples of the output that are not finite, if there are any. */
-void gc_note_output(const gpuconv_job *job, const gc_writer *writer);
-
-/* Sends notes about what the input holds and was not read, and about its samples that were not finite. */
-void gc_note_input(const gpuconv_job *job, const gc_reader *reader);
-
 /* dB: a response begins with the first sample that comes this close to its peak. */
 enum { GC_ONSET_LEVEL = -60 };
 
-/* A finished convolution. */
-typedef struct gc_job_result {
-    const gpuconv_job *job;
-    const gpuconv_plan *plan;
-    const gpuconv_ir *shaped, *ir; /* the response before and after gains and the wet/dry mix */
-    const gc_transfer *transfer;
-    const gc_stream_stats *stats;
-    double setup, wall; /* seconds */
-} gc_job_result;
-
-/* Adds the files and times of a job whose sources move, which has no plan and no response of its own. */
-void gc_report_move(gpuconv_report *report, const gc_job_result *result);
+/* Adds the files and times of a finished run to the report, which may be NULL, and sends notes about samples that were
+ * clipped or are not finite, and about what the input holds and was not read. `setup`, `wall`: seconds. */
+void gc_report_run(gpuconv_report *report, const gpuconv_job *job, const gc_transfer *transfer,
+                   const gc_stream_stats *stats, double setup, double wall);
 
 /* ---- A run (file_task.c) ----------------------------------------------------------------------------------------- */
 

@@ -248,13 +248,7 @@ gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config
         status = run(&m, error);
     if (!status) {
         m.stats.overs = m.transfer.overs;
-        gc_report_move(
-            report,
-            &(gc_job_result){
-                .job = job, .transfer = &m.transfer, .stats = &m.stats, .setup = setup, .wall = gc_now() - m.begin});
-        gc_note_input(job, reader);
-        gc_note_output(job, m.transfer.writer);
-        gc_note_overs(job, gc_writer_pcm(m.transfer.writer), &m.transfer.overs);
+        gc_report_run(report, job, &m.transfer, &m.stats, setup, gc_now() - m.begin);
     }
     close_all(&m);
     return status;
