@@ -104,8 +104,8 @@ static gpuconv_realtime *start_with_gpu_tail(const gpuconv_ir *ir, bool freewhee
 static void a_gpu_tail_gives_the_same_samples_as_the_engine(void **state) {
     (void)state;
     static const int blocks[] = {0, 64, 480};
-    static const int64_t taps[] = {300, 4096, 4097, 5000, 9000};
-    static const struct { int inputs, channels; } shapes[] = {{1, 1}, {2, 4}, {1, 3}};
+    static const int64_t taps[] = {300, 4096, 4097, 9000};
+    static const struct { int inputs, channels; } shapes[] = {{2, 4}, {1, 3}};
     oracle_random random = {15};
     for (int t = 0; t < COUNT(taps); t++)
         for (int s = 0; s < COUNT(shapes); s++) {

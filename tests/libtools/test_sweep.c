@@ -82,7 +82,7 @@ static void distortion_is_that_of_the_polynomial(void **state) {
     static const chain chains[] = {{0.02, 0, {1, 0}}, {0, 0.05, {1, 0}}, {0.004, 0.003, {0.6, 0.4}}};
     const double peak = pow(10, -6.0 / 20); /* of the sweep */
     for (int k = 0; k < COUNT(chains); k++)
-        for (int length = 0; length < 2; length++) {
+        for (int length = 0; length < 1 + (k == 2); length++) { /* the last one has all that the others have */
             const chain *c = &chains[k];
             gpuconv_ir *sweep = make_sweep(length ? 8 : 2, length ? 10 : 40, 0), *recording = record(sweep, c, 1234);
             gc_distortion *d = calloc(1, sizeof *d);
