@@ -251,9 +251,23 @@ static void levels_are_those_of_the_calibrator(void **state) {
     gpuconv_ir_free(recording);
 }
 
+/* Passes a signal through a second-order filter (Butterworth): above a frequency, or below it if it is negative. */
+static void filter_in_place(float *x, int64_t n, double hz) {
+    const double w = 2 * pi * fabs(hz) / RATE, alpha = sin(w) / sqrt(2), c = cos(w), sign = hz > 0 ? 1 : -1;
+    const double b = (1 + sign * c) / 2 / (1 + alpha), a1 = -2 * c / (1 + alpha), a2 = (1 - alpha) / (1 + alpha);
+    double s1 = 0, s2 = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double in = (double)x[i], out = b * in + s1;
+        s1 = -2 * sign * b * in - a1 * out + s2;
+        s2 = b * in - a2 * out;
+        x[i] = (float)out;
+    }
+}
+
 /* Records a sweep in a room of some reflections, with a recorder whose clock drifts and which loses frames.
- * @param lost frames that are missing from frame `place` on; negative: inserted as silence */
-static gpuconv_ir *record_late(double seconds, double drift, int64_t lost, int64_t place) {
+ * @param lost frames that are missing from frame `place` on; negative: inserted as silence
+ * @param band filters of the loudspeaker, as filter_in_place has them, ended by 0; NULL: none */
+static gpuconv_ir *record_late(double seconds, double drift, int64_t lost, int64_t place, const double *band) {
     const gc_sweep s = {.seconds = seconds, .from = 20, .to = 20000};
     const int64_t n = (int64_t)((seconds + 1) * RATE);
     const double grow = log(s.to / s.from);
@@ -264,6 +278,8 @@ static gpuconv_ir *record_late(double seconds, double drift, int64_t lost, int64
         if (t >= 0 && t < seconds)
             dry[i] = (float)(0.3 * sin(2 * pi * s.from * seconds / grow * expm1(t / seconds * grow)));
     }
+    for (; band && *band != 0; band++)
+        filter_in_place(dry, n, *band);
     oracle_random random = {.state = 7};
     for (int k = 0; k < 60; k++) {
         const int64_t delay = k ? 100 + 400 * k + (int64_t)(150 * (double)oracle_uniform(&random)) : 0;
@@ -284,11 +300,19 @@ static void drift_and_lost_frames_are_found(void **state) {
     static const struct {
         double seconds, drift;
         int64_t lost;
-        double place;
-    } all[] = {{4, 0, 0, 0}, {4, 100, 0, 0}, {4, -300, 0, 0}, {4, 0, 64, 3.2}, {4, 0, 441, 2.8}, {4, 0, -128, 3.4}};
+        double place, band[5];
+    } all[] = {{4, 0, 0, 0, {0}},
+               {4, 100, 0, 0, {0}},
+               {4, -300, 0, 0, {0}},
+               {4, 0, 64, 3.2, {0}},
+               {4, 0, 441, 2.8, {0}},
+               {4, 0, -128, 3.4, {0}},
+               {4, 0, 144, 2.4, {300, -3400}},
+               {4, 0, -200, 2.4, {300, 300, -3400, -3400}}};
     for (int k = 0; k < COUNT(all); k++) {
         gpuconv_ir *sweep = make_sweep(all[k].seconds, 20, 20000);
-        gpuconv_ir *recording = record_late(all[k].seconds, all[k].drift, all[k].lost, (int64_t)(all[k].place * RATE));
+        gpuconv_ir *recording =
+            record_late(all[k].seconds, all[k].drift, all[k].lost, (int64_t)(all[k].place * RATE), all[k].band);
         gc_sweep_channel found;
         free(solve(recording, sweep, NULL, NULL, &found));
         const gc_sweep_timing *t = &found.timing;
@@ -301,6 +325,23 @@ static void drift_and_lost_frames_are_found(void **state) {
         gpuconv_ir_free(sweep);
         gpuconv_ir_free(recording);
     }
+}
+
+/* Loudspeakers and microphones of a limited band delay its ends, as neither drift nor lost frames do. */
+static void band_limits_are_neither_drift_nor_lost_frames(void **state) {
+    (void)state;
+    static const double bands[][5] = {{-100},       {-500},       {-2000, -2000},   {500, -2000},
+                                      {300, -3400}, {1000, 1000}, {25, -120, -120}, {100, 100, -1000, -1000}};
+    gpuconv_ir *sweep = make_sweep(3, 20, 20000);
+    for (int k = 0; k < COUNT(bands); k++) {
+        gpuconv_ir *recording = record_late(3, 0, 0, 0, bands[k]);
+        gc_sweep_channel found;
+        free(solve(recording, sweep, NULL, NULL, &found));
+        CHECK(found.timing.drift == 0 && found.timing.lost == 0, "band %d: %g ppm, %lld frames lost", k,
+              found.timing.drift, (long long)found.timing.lost);
+        gpuconv_ir_free(recording);
+    }
+    gpuconv_ir_free(sweep);
 }
 
 /* A plate and a spring delay each frequency otherwise, as neither drift nor lost frames do. */
@@ -337,6 +378,7 @@ int main(void) {
         cmocka_unit_test(distortion_is_that_of_the_polynomial),
         cmocka_unit_test(growth_is_measured_and_other_signals_are_refused),
         cmocka_unit_test(drift_and_lost_frames_are_found),
+        cmocka_unit_test(band_limits_are_neither_drift_nor_lost_frames),
         cmocka_unit_test(dispersion_is_neither_drift_nor_lost_frames),
         cmocka_unit_test(the_microphone_is_removed),
         cmocka_unit_test(calibration_files_are_read_or_refused),

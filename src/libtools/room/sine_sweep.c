@@ -35,6 +35,34 @@ static int64_t bin_of(const excerpt *e, double hz) {
     return gc_max(1, (int64_t)(hz * (double)e->points / e->rate));
 }
 
+/* Divides the spectrum by the minimum-phase spectrum of its own magnitude, smoothed over a sixth of an octave: filters,
+ * loudspeakers and the ends of a band delay frequencies as that does, drift and lost frames do not. Bins 20 dB below
+ * the strongest become 0; the others get a weight, so that high ones do not decide alone. */
+static bool remove_minimum_phase(excerpt *e) {
+    const int64_t half = e->points / 2;
+    double most = 0;
+    e->yi[0] = 0;
+    for (int64_t k = 0; k < half; k++)
+        e->yi[k + 1] = e->yi[k] + e->re[k] * e->re[k] + e->im[k] * e->im[k];
+    for (int64_t k = 0; k <= half; k++) {
+        const int64_t from = llrint((double)k * exp2(-1.0 / 12)),
+                      to = gc_min(half, llrint((double)k * exp2(1.0 / 12)) + 1);
+        const double power = (e->yi[to] - e->yi[from]) / (double)gc_max(1, to - from);
+        most = fmax(most, power);
+        e->yr[k] = e->yr[(e->points - k) % e->points] = log(power + 1e-15 * e->yi[half]) / 2;
+    }
+    if (!gc_fourier_minimum_phase(e->yr, e->yi, e->points))
+        return false;
+    for (int64_t k = 0; k < e->points; k++) {
+        const double size =
+            k < half && e->yr[k] > log(0.1 * sqrt(most)) ? exp(-e->yr[k]) / sqrt((double)gc_max(1, k)) : 0;
+        const double a = e->re[k], b = e->im[k], c = size * cos(e->yi[k]), s = size * sin(e->yi[k]);
+        e->re[k] = a * c + b * s;
+        e->im[k] = b * c - a * s;
+    }
+    return true;
+}
+
 /* Cuts out 80 ms before and after the peak, and transforms them. */
 static bool open_excerpt(excerpt *e, const double *response, int64_t points, double rate) {
     int64_t peak = 0;
@@ -90,14 +118,12 @@ static double peak_without(excerpt *e, const gc_sweep_growth *g, double drift) {
     return highest(e, &unused);
 }
 
-/* Returns the peak of the frequencies from bin `from` to below bin `to`, weighted so that high ones do not decide
- * alone. */
+/* Returns the peak of the frequencies from bin `from` to below bin `to`. */
 static double peak_between(excerpt *e, int64_t from, int64_t to, int64_t *at) {
     for (int64_t k = 0; k < e->points; k++) {
         const bool there = k >= from && k < to;
-        const double weight = there ? 1 / sqrt((double)k) : 0;
-        e->yr[k] = weight * e->re[k];
-        e->yi[k] = weight * e->im[k];
+        e->yr[k] = there ? e->re[k] : 0;
+        e->yi[k] = there ? e->im[k] : 0;
     }
     return highest(e, at);
 }
@@ -120,13 +146,15 @@ static double coherence(excerpt *e, int64_t split, int64_t end, double peak) {
 static bool is_drift(excerpt *e, const gc_sweep_growth *g, double drift) {
     const int64_t first = bin_of(e, fmax(lowest, g->from)), last = bin_of(e, fmin(g->to, e->rate / 2));
     int64_t unused;
+    const double before = peak_between(e, first, last, &unused);
     correct_drift(e, g, drift);
     memcpy(e->re, e->yr, 2 * (size_t)e->points * sizeof *e->re);
-    return coherence(e, first, last, peak_between(e, first, last, &unused)) > 0.85;
+    const double after = peak_between(e, first, last, &unused);
+    return after > drift_gain * before && coherence(e, first, last, after) > 0.85;
 }
 
-/* Searches the frequency above which the response must be moved. Peaks of room responses were at least 0.73 of the sum
- * of their half octaves below it and 0.94 above, those of plates and springs at most 0.74 above. @return the gain of
+/* Searches the frequency above which the response must be moved. Peaks of room responses were at least 0.68 of the sum
+ * of their half octaves below it and 0.91 above, those of plates at most 0.77 above. @return the gain of
  * the peak; negative: it failed */
 static double search_loss(excerpt *e, const gc_sweep_growth *g, gc_sweep_timing *found) {
     const double from = fmax(lowest, g->from), top = fmin(g->to, e->rate / 2);
@@ -173,7 +201,7 @@ static bool time_sweep(const double *response, int64_t points, double rate, cons
             moved = shift;
         }
     }
-    const double split = good ? search_loss(&e, g, &loss) : -1;
+    const double split = good && remove_minimum_phase(&e) ? search_loss(&e, g, &loss) : -1;
     good = split >= 0;
     if (good && split > best / plain && fabs((double)loss.lost) >= 0.0005 * rate)
         *timing = loss;
