@@ -110,4 +110,13 @@ quietly "$GPUCONV" ir info room1.wav "xx$long.wav" --plot-bands files.svg || fai
 grep -q '\\x[0-9a-f]' files.svg && fail "a character is cut in two: $(grep -o '.*\\x..*' files.svg)"
 refuses 2 "--plot-bands needs bands" ir info room1.wav --bands none --plot-bands out.svg
 refuses 1 "cannot be written" ir info room1.wav --plot-bands nowhere/out.svg
+# The key stands below the label of the axis, also if its names are long.
+cp room1.wav "a long name of a measurement.wav"
+cp room2.wav "another long name of a position.wav"
+quietly "$GPUCONV" ir info a*.wav --plot-bands long.svg || fail "exit $?"
+awk '/translate\(/ { match($0, /,[0-9.]+\)/); y = substr($0, RSTART + 1, RLENGTH - 2) + 0 }
+    /<text>.*Hz</ { axis = y; axes++ }
+    /<text>a/ { names++; if (y < axis + 15) { print "a name at " y ", the label at " axis; exit bad = 1 } }
+    END { if (!bad && (axes != 6 || names != 12)) print axes " axes, " names " names" }' long.svg >"$work/log/key"
+[ ! -s "$work/log/key" ] || fail "$(cat "$work/log/key")"
 exit 0

@@ -147,6 +147,14 @@ static int labels_of(const gc_panel *p) {
     return labels;
 }
 
+/* Returns how many labels a line of the key has: two, unless one is longer than half of the narrowest diagram. */
+static int key_columns(const gc_panel *p) {
+    bool two = true;
+    for (int k = 0; k < p->count; k++)
+        two = two && (!p->series[k].label || strlen(p->series[k].label) <= 14);
+    return two ? 2 : 1;
+}
+
 /* Returns the place of a part of the y range, 0..1; an image has a linear axis of logarithms. */
 static double image_row(const gc_panel *p, double part) {
     bool is_image = p->image && !p->waterfall;
@@ -156,8 +164,7 @@ static double image_row(const gc_panel *p, double part) {
 }
 
 /* Writes titles, ranges and margins. The right margin has room for the key or for the scale of an image. A panel
- * without a key has the margin of an image, so that a waveform and its spectrogram have the same time axis. A
- * key has two labels a line. */
+ * without a key has the margin of an image, so that a waveform and its spectrogram have the same time axis. */
 static void panel_axes(FILE *to, const gc_panel *p) {
     set_text(to, "title", p->title);
     set_text(to, "xlabel", p->x_label);
@@ -167,11 +174,11 @@ static void panel_axes(FILE *to, const gc_panel *p) {
              image_row(p, 0), image_row(p, 1));
     fprintf(to, "set ytics autofreq\nset format '%%g'\n%s grid\n", p->image ? "unset" : "set");
     int labels = labels_of(p);
-    fprintf(to, "set lmargin 9\nset rmargin %d\nset tmargin 2.5\nset bmargin %d\n",
+    fprintf(to, "set lmargin 10\nset rmargin %d\nset tmargin 2.5\nset bmargin %d\n",
             p->key_right ? 16
             : labels     ? 3
                          : 13,
-            p->key_right ? 5 : 5 + (labels > 2) + (labels > 4));
+            p->key_right ? 5 : 5 + (labels - 1) / key_columns(p));
     if (p->logarithmic)
         frequency_ticks(to, 'x', p->x_range, p, false);
     else
@@ -226,9 +233,11 @@ static bool is_drawn(const gc_series *s, int i) {
 }
 
 static void panel_lines(FILE *to, const gc_panel *p) {
-    fputs(p->key_right ? "set key rmargin vertical Left reverse samplen 1 width 0 spacing 0.9\n"
-                       : "set key bmargin center horizontal Left reverse samplen 1 width 0 spacing 1\n",
-          to);
+    if (p->key_right)
+        fputs("set key rmargin vertical Left reverse samplen 1 width 0 spacing 0.9 maxcols auto\n", to);
+    else
+        fprintf(to, "set key bmargin center horizontal Left reverse samplen 1 width 0 spacing 1 maxcols %d\n",
+                key_columns(p));
     fputs(p->count ? "plot " : "plot NaN notitle", to); /* an empty diagram keeps its axes */
     for (int k = 0; k < p->count; k++) {
         const gc_series *s = &p->series[k];

@@ -157,7 +157,7 @@ static void fill_bands(gc_charts *c, const gc_figures *f) {
 /* Sets the frequencies, the names and the series. */
 static void set_axes(gc_charts *c, const gc_figures *f) {
     double lowest = gc_bands_lowest(f->ir->rate), ratio = f->ir->rate / 2 / lowest;
-    char name[50];
+    char name[28];
     gc_visible(name, sizeof name, gc_file_name(f->path));
     (void)snprintf(c->name, sizeof c->name, "%s: remaining energy (thin: energy)", name);
     c->seconds = (double)f->ir->frames / f->ir->rate;
