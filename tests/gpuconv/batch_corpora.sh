@@ -167,6 +167,16 @@ batch 0 t.tsv --out to
 gzip -c t.tsv | head -c 40 >cut.tsv.gz
 refuses 1 "compression is damaged" batch cut.tsv.gz --out none
 refuses 2 "--snr" batch --inputs c/a/x0.flac --irs ir/h0.wav --noises n/long.wav --out none
+refuses 1 "--snr needs noise" batch --inputs c/a/x0.flac --irs ir/h0.wav --snr 5 --out none
+refuses 1 "--segments is for a wav.scp" batch --inputs c/a/x0.flac --irs ir/h0.wav --segments none --out none
+
+# A row that fills a column which means nothing without another one fails.
+for cell in snr,5 noise_offset,1 gains,-3 starts,1; do
+    printf 'input,response,%s\nc/a/x0.flac,ir/h0.wav,%s\n' "${cell%,*}" "${cell#*,}" >alone.csv
+    batch 1 alone.csv --out alone
+    grep -Eq 'needs a noise|are those of inputs or responses' alone/results.jsonl || fail "$cell: $(cat alone/results.jsonl)"
+    rm -r alone
+done
 refuses 2 "--level" batch t.tsv --level loud --out none
 refuses 2 "--align" batch t.tsv --align middle --out none
 

@@ -1,6 +1,7 @@
 /* gpuconv batch: convolves many files, listed by a manifest or found by patterns. */
 #include "cli/cli.h"
 #include "commands.h"
+#include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
@@ -230,8 +231,19 @@ static gpuconv_status read_manifest(const options *o, const char *path, const gc
                                       .pick = (gc_pick)gc_choose("--pick", o->pick, words_pick),
                                       .seed = (uint64_t)o->seed,
                                       .segments = o->segments};
-    return path ? gc_manifest_read(path, &wish, m, error)
-                : gc_manifest_pick((const char *const *)o->inputs, &wish, m, error);
+    gpuconv_status status = path ? gc_manifest_read(path, &wish, m, error)
+                                 : gc_manifest_pick((const char *const *)o->inputs, &wish, m, error);
+    int64_t silent = 0; /* rows without noise at the beginning */
+    while (!status && silent < m->entries && !gc_entry_noise(&m->entry[silent]) && !m->entry[silent].refusal)
+        silent++;
+    if (!status && defaults->text[GC_COLUMN_SNR] && silent == m->entries)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "--snr needs noise: --noises, or the column noise; try --help");
+    else if (!status && o->segments && !m->has_segments)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "--segments is for a wav.scp of Kaldi; try --help");
+    else
+        return status;
+    gc_manifest_free(m);
+    return status;
 }
 
 /* Prints how the batch ended. @return the exit status */

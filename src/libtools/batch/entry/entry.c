@@ -433,11 +433,19 @@ static bool fill_early(const filling *f) {
     return true;
 }
 
+/* Refuses a row that itself fills a column which means nothing without another one; a default may be meant for other
+ * rows. @return false: out of memory */
+static bool check_alone(const filling *f, int column, const char *why) {
+    const char *own = f->row->text[column];
+    return !own || !*own || gc_entry_refuse(f->e, why, own);
+}
+
 static bool fill_noise(const filling *f) {
     gc_extra *x = f->e->extra;
     const char *noise = text_of(f, GC_COLUMN_NOISE), *offset = text_of(f, GC_COLUMN_NOISE_OFFSET);
     if (!noise)
-        return true;
+        return check_alone(f, GC_COLUMN_SNR, "an SNR needs a noise, in the column noise:") &&
+               check_alone(f, GC_COLUMN_NOISE_OFFSET, "an offset of the noise needs a noise, in the column noise:");
     x->noise = strdup(noise);
     x->noise_random = offset && strcmp(offset, "random") == 0;
     if (!x->noise)
@@ -492,7 +500,9 @@ bool gc_entry_fill(gc_entry *e, const gc_entry_texts *row, const gc_entry_texts 
     if (text_of(&f, GC_COLUMN_INPUTS) || text_of(&f, GC_COLUMN_RESPONSES)) {
         if (!fill_sources(&f))
             return false;
-    } else if (!copy_text(&e->input, text_of(&f, GC_COLUMN_INPUT)) ||
+    } else if (!check_alone(&f, GC_COLUMN_GAINS, "gains are those of inputs or responses:") ||
+               !check_alone(&f, GC_COLUMN_STARTS, "starts are those of inputs or responses:") ||
+               !copy_text(&e->input, text_of(&f, GC_COLUMN_INPUT)) ||
                !copy_text(&e->response, text_of(&f, GC_COLUMN_RESPONSE))) {
         return false;
     }
