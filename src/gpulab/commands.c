@@ -354,8 +354,9 @@ static int call_command(const char **arguments, int count) {
     size_t used = 0;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", i ? ", " : "", commands[i].name);
-    return gc_print_error(EXIT_USAGE, "%s%.60s%s: no such command; the commands are %s; try --help", count ? "'" : "",
-                          count ? arguments[0] : "nothing", count ? "'" : "", words);
+    return count ? gc_print_error(EXIT_USAGE, "'%.60s': no such command; the commands are %s; try --help", arguments[0],
+                                  words)
+                 : gc_print_error(EXIT_USAGE, "a command is needed: %s; try --help", words);
 }
 
 const gc_command gc_lab_command = {

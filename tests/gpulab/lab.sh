@@ -164,13 +164,11 @@ lab_refuses "--json does not go with report" report --from run.json -j
 lab_refuses "list takes 0 arguments at most, not 1" list hello
 lab_refuses "takes no modules" report --from run.json hello
 [ -e x.html ] && fail "x.html was written"
-"$GPULAB" >"$work/log/out" 2>"$work/log/err"
-[ $? -eq 2 ] || fail "gpulab alone: no exit 2"
-grep -q 'the commands are list' "$work/log/err" || fail "gpulab alone does not name the commands: $(cat "$work/log/err")"
 
 lab_refuses "no such module" show nonsense
 lab_refuses "no such module" check nonsense
 lab_refuses "no such command" sing
+lab_refuses "a command is needed: list, show"
 lab_refuses "needs the name" show
 lab_refuses "nonsense" --nonsense list
 lab --help
