@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { RATE = 48000, LATENCY = 700, MOST = 40 * RATE, NOTES = 20 };
+enum { RATE = 48000, LATENCY = 700, MOST = 40 * RATE, NOTES = 20, SPACING = 39 };
 
 /* The room: the direct sound and a decay, noise of a microphone, and what happens during the sweeps. */
 static struct room {
@@ -45,7 +45,7 @@ static double uniform(void) {
 static double hear(int64_t frame) {
     double sum = room.noise * sqrt(3) * uniform();
     int64_t taps = room.decays ? COUNT(room.taps) : 1;
-    for (int64_t k = 0; k < taps; k += 13) /* a sparse room is fast */
+    for (int64_t k = 0; k < taps; k += SPACING) /* a sparse room is fast */
         if (frame - LATENCY - k >= 0)
             sum += (double)room.taps[k] * (double)room.played[frame - LATENCY - k];
     for (int k = 0; k < COUNT(room.at); k++)
@@ -124,7 +124,7 @@ static double measure(const gc_measurement_config *c, gc_measurement *m) {
     CHECK(found.channels == 1 && found.frames == RATE / 5, "%d channels of %lld frames", found.channels,
           (long long)found.frames);
     for (int k = 20; k < 4800; k++) /* the band limit rings around the direct sound */
-        most = fmax(most, fabs((double)found.channel[0][k] - (k % 13 ? 0 : (double)room.taps[k])));
+        most = fmax(most, fabs((double)found.channel[0][k] - (k % SPACING ? 0 : (double)room.taps[k])));
     guarded_free(&found);
     return most;
 }
