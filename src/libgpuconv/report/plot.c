@@ -90,7 +90,7 @@ static void plot_series(FILE *to, const gc_plot *p) {
 
 /* Writes a script, data included, that makes gnuplot print the drawing on its standard output. The caller checks
  * ferror(to). */
-static void script_plot(const gc_plot *p, gc_plot_format format, FILE *to) {
+void gc_script_plot(const gc_plot *p, gc_plot_format format, FILE *to) {
     begin_script(to, format, 900, 600);
     set_text(to, "title", p->title);
     set_text(to, "xlabel", p->x_label);
@@ -260,7 +260,7 @@ static void panel_lines(FILE *to, const gc_panel *p) {
 }
 
 /* Writes the script of panels in the same way. */
-static void script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to) {
+void gc_script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to) {
     int rows = columns > 0 ? (count + columns - 1) / columns : 0;
     if (columns)
         begin_script(to, format, 600 * columns, 320 * rows);
@@ -418,9 +418,9 @@ static bool write_script(const sheet *s, int fd) {
         return false;
     }
     if (s->plot)
-        script_plot(s->plot, s->format, to);
+        gc_script_plot(s->plot, s->format, to);
     else
-        script_panels(s->panel, s->count, s->columns, s->format, to);
+        gc_script_panels(s->panel, s->count, s->columns, s->format, to);
     bool has_error = ferror(to) != 0;
     return fclose(to) == 0 && !has_error && lseek(fd, 0, SEEK_SET) == 0;
 }

@@ -81,4 +81,9 @@ gpuconv_status gc_plot_panels(const gc_panel *panel, int count, int columns, con
 gpuconv_status gc_plot_panels_svg(const gc_panel *panel, int count, char **svg, gpuconv_error *error);
 #define GC_SVG_BEGIN "<?xml"
 
+/* Write a script, data included, that makes gnuplot print the drawing on its standard output; for the fuzzer of names.
+ * The caller checks ferror(to). */
+void gc_script_plot(const gc_plot *plot, gc_plot_format format, FILE *to);
+void gc_script_panels(const gc_panel *panel, int count, int columns, gc_plot_format format, FILE *to);
+
 #endif
