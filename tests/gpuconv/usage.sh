@@ -201,7 +201,6 @@ for value in "" " 1" 1x 0 -1 1x2x3x4x5 nan 99999999999999999999; do
 done
 lab_refuses "--from ''" --from= report
 lab_refuses "--html ''" --html= report
-lab_refuses "nothing: no such command; the commands are list, show"
 lab_refuses "'sing': no such command" sing
 lab_refuses "unknown option" --nonsense list
 GPUCONV=$GPUCONV_ALONE
