@@ -1,7 +1,7 @@
 #!/bin/sh
 # Tests `gpuconv ir measure --play` with PulseAudio: a program reads the monitor of a null sink, simulates a room and writes
 # into a pipe source, which is recorded. The measured response equals the room to the frame; every warning is provoked.
-# Usage: measure_play.sh response | devices | warnings, each with a server of its own, so that they can run side by side
+# Usage: measure_play.sh response | latency | devices | warnings, each with a server of its own, so that they can run side by side
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
 needs_sound pulseaudio pactl parec
@@ -101,7 +101,8 @@ says "direct sound after 10.00 ms"
 about mean.wav "72000 3 48000 wav float"
 grep -q 'input 3\|clips\|the noise' "$work/log/err" && [ "$(grep -c 'input 3' "$work/log/err")" -gt 1 ] &&
     fail "warns without a reason: $(cat "$work/log/err")"
-sweep='--seconds 0.5 --silence 0.45'
+;;
+latency)
 # Without loopback the direct sound comes after 5 ms.
 after_5_ms() {
     measure --no-check || fail "without loopback: exit $?"
