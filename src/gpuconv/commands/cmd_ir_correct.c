@@ -53,7 +53,7 @@ static int fill_options(const char **arguments, int count) {
     return GC_EXIT_DONE;
 }
 
-/* Checks, before the work begins, that what is written replaces no file that is read. */
+/* Checks that no output would replace an input, and that drawings can be made. */
 static gpuconv_status check_outputs(const char *filter, gpuconv_error *error) {
     const gc_correction_options *o = &correct.options;
     const char *const written[] = {filter, correct.plot, correct.html}, *const more[] = {o->eq, o->limit_curve,

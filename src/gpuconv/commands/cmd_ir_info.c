@@ -25,25 +25,14 @@ static struct {
 
 /* Parses the levels of --noise-levels: seven numbers, or one for every octave. */
 static bool parse_levels(const char *text, gc_speech_levels *levels) {
-    int count = 0;
-    bool ended = false;
-    while (!ended && count < GC_SPEECH_BANDS) {
-        char word[32];
-        size_t length = strcspn(text, ",");
-        if (length >= sizeof word)
+    const int count = gc_numbers_parse(text, ",", levels->noise, GC_SPEECH_BANDS);
+    for (int k = 0; k < count; k++)
+        if (!(levels->noise[k] >= -100 && levels->noise[k] <= 200))
             return false;
-        memcpy(word, text, length);
-        word[length] = '\0';
-        double *level = &levels->noise[count++];
-        if (!gc_number_parse(word, level) || !(*level >= -100 && *level <= 200))
-            return false;
-        ended = !text[length];
-        text += length + !ended;
-    }
     for (int k = 1; k < GC_SPEECH_BANDS && count == 1; k++)
         levels->noise[k] = levels->noise[0];
     levels->has_noise = true;
-    return (count == 1 || count == GC_SPEECH_BANDS) && ended;
+    return count == 1 || count == GC_SPEECH_BANDS;
 }
 
 static int fill_options(gc_figures_options *o) {

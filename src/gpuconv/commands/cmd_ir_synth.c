@@ -16,20 +16,11 @@ static struct {
 static const char words_kind[] = "room|plate|spring|cabinet|telephone";
 
 static bool parse_size(const char *text, double size[3]) {
-    for (int axis = 0; axis < 3; axis++) {
-        char word[32];
-        size_t length = strcspn(text, "x,");
-        if (length >= sizeof word)
+    const int axes = gc_numbers_parse(text, "x,", size, 3);
+    for (int axis = 0; axis < axes; axis++)
+        if (!(size[axis] > 0))
             return false;
-        memcpy(word, text, length);
-        word[length] = '\0';
-        if (!gc_number_parse(word, &size[axis]) || !(size[axis] > 0))
-            return false;
-        if (!text[length])
-            return axis > 0;
-        text += length + 1;
-    }
-    return false;
+    return axes > 1;
 }
 
 static int run_synth(const char **arguments, int count) {

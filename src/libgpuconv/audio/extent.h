@@ -1,9 +1,9 @@
 /* What the header of a file states, found without decoding.
  *
  * libsndfile 1.2 does not end on some damaged headers of WAV, RF64 and BW64. It therefore reads a header that
- * gc_riff_parse writes: the format, the metadata that are valid, and the true sizes. Of other files it takes a size
- * from a header that the file is too short for down to what is there, estimates the length of an MPEG file from its
- * first frame, and reads only the first of several streams; none of it is reported. */
+ * gc_riff_parse writes: the format, the metadata that are valid, and the true sizes. In other files it
+ * shortens, without a report, a size in the header that is larger than the file. It estimates the length of an MPEG
+ * file from its first frame, and reads only the first of several streams. */
 #ifndef GC_AUDIO_EXTENT_H
 #define GC_AUDIO_EXTENT_H
 
@@ -23,7 +23,7 @@ typedef struct gc_riff {
     int64_t begin;         /* offset of the first sample in bytes; 0: no samples were found */
     int64_t bytes;         /* of samples. File: how many exist. Stream: how many the header states; -1: unknown */
     int64_t stated;        /* bytes of samples that the header states; -1: unknown */
-    int64_t missing;       /* of them, in a file, those that are not there; 0: none, or less than a block */
+    int64_t missing;       /* frames that the header states and the file lacks; 0: none, or less than a block */
     int64_t behind;        /* bytes of a file behind the samples that belong to no chunk */
     int64_t fact;          /* frames that the header states; 0: it does not */
     int64_t blocks;        /* of frames, or of coded frames, that there are in a file */

@@ -79,7 +79,7 @@ static const named_container containers[] = {
 /* What an encoding keeps. In BLOCKS every sample, or block of samples, is decoded by itself. */
 typedef enum loss { LOSSY, BLOCKS, LOSSLESS } loss;
 
-/* An encoding. Several names may stand for one; those that are not listed are lossy, and are read as floats. */
+/* An encoding. Several names may stand for one. Encodings that are not listed are lossy and are read as floats. */
 typedef struct named_encoding {
     const char *name;
     int code; /* libsndfile's */

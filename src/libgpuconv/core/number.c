@@ -82,6 +82,23 @@ bool gc_integer_parse(const char *text, int64_t *value) {
     return true;
 }
 
+int gc_numbers_parse(const char *text, const char *dividers, double *value, int most) {
+    for (int count = 0; count < most;) {
+        char word[32];
+        const size_t length = strcspn(text, dividers);
+        if (length >= sizeof word)
+            return 0;
+        memcpy(word, text, length);
+        word[length] = '\0';
+        if (!gc_number_parse(word, &value[count++]))
+            return 0;
+        if (!text[length])
+            return count;
+        text += length + 1;
+    }
+    return 0;
+}
+
 void gc_number_print(double value, char text[GC_NUMBER_TEXT]) {
     const locale_t before = gc_locale_enter();
     for (int digits = 15; digits <= 17; digits++) {

@@ -21,6 +21,10 @@ bool gc_number_parse(const char *text, double *value);
 /* Parses a 64-bit decimal integer in the same way. @return true if *value was set */
 bool gc_integer_parse(const char *text, int64_t *value);
 
+/* Parses numbers with one character of `dividers` between them. @return how many; 0 if a part is no number, or if there
+ * are more than `most` */
+int gc_numbers_parse(const char *text, const char *dividers, double *value, int most);
+
 /* Writes a number with 15 to 17 digits, the fewest that give the same number again. Writes inf and nan as printf does.
  */
 void gc_number_print(double value, char text[GC_NUMBER_TEXT]);

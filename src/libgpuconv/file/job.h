@@ -11,7 +11,7 @@
 void gc_note(const gpuconv_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Sends the progress of a job that has read `frames` frames since the time `begin`, if it has a callback for it.
- * `step`: what is timed for a comparison; NULL: the job itself. */
+ * `step`: the name of the way that a comparison times; NULL: this is the job itself. */
 void gc_send_progress(const gpuconv_job *job, const gc_reader *reader, int64_t frames, double begin, const char *step);
 
 /* dB: a response begins with the first sample that comes this close to its peak. */
@@ -75,8 +75,8 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, char **
 gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config, gc_reader *reader,
                             gpuconv_report *report, gpuconv_error *error);
 
-/* Where sources are, as a job names it: along a path, or in place, in a direction or a layout, before a head that
- * turns. What is not named is NULL. */
+/* The files and texts with which a job places its sources: a path, or a direction or layout, and the turns of a head. A
+ * field is NULL if the job does not have it. */
 typedef struct gc_sources {
     const char *path, *direction, *speakers, *head;
 } gc_sources;

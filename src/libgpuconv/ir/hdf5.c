@@ -52,7 +52,7 @@ typedef bool gc_hdf5_take_record(void *context, gc_block *record);
 
 #define NOT_FOLLOWED "is a link to another place or file, which is not followed"
 
-/* What is looked for in an object, and what its header states. */
+/* A search in an object: the names to find, and the results from its header. */
 typedef struct gc_hdf5_object {
     const char *link; /* a name in a group; NULL: none */
     uint64_t target;  /* of the link; all ones: not found */

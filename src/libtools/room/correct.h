@@ -13,7 +13,7 @@
 
 typedef struct gc_level_curve gc_level_curve;
 
-/* Opens a curve of levels: one of the names of gc_curve_names, or a file with lines of Hz and dB. The caller frees it
+/* Opens a curve of levels: flat, house, x-curve, or a file with lines of Hz and dB. The caller frees it
  * with gc_curve_close. @return FILE, FORMAT, MEMORY, CANCELLED */
 gpuconv_status gc_curve_open(const char *name, void (*note)(const char *text), gc_level_curve **curve,
                              gpuconv_error *error);
@@ -130,9 +130,6 @@ void gc_correction_free(gc_correction *correction);
 
 /* Fills a report: the section "correction", and for each channel a list by third octaves. */
 void gc_correction_report(const gc_correction *correction, gpuconv_report *report);
-
-/* Returns the largest gain of the filter in dB: what a signal at full scale needs below it. */
-double gc_correction_headroom(const gc_correction *correction);
 
 /* Draws for every channel, up to GC_PLOT_CHANNELS, the response before and after beside the target, and the filter.
  * @param path of the drawing @return any status of gc_plot_panels */

@@ -20,26 +20,23 @@ static const double pi = 3.14159265358979323846;
 
 /* ---- Curves of levels -------------------------------------------------------------------------------------------- */
 
-/* The points of a curve, which is a straight line over the logarithm of the frequency between them. */
+/* A curve has the form of a calibration file: a straight line over the logarithm of the frequency between its points.
+ */
 struct gc_level_curve {
-    gc_microphone *file; /* NULL: one of the named curves */
-    const double (*named)[2];
-    int points;
+    const gc_microphone *points;
+    gc_microphone *file; /* that owns them; NULL: one of the named curves */
 };
-
-/* H. Moller, Relevant loudspeaker tests in studios (Bruel & Kjaer, 1974): optimum curve for hi-fi in a living room. */
-static const double house_of_moller[][2] = {{20, 0}, {200, 0}, {20000, -6}};
-
-/* SMPTE ST 202:2010, large rooms: flat from 63 Hz to 2 kHz, then 3 dB an octave, from 10 kHz on 6 dB. */
-static const double screen[][2] = {{31.5, -3.5}, {50, -1}, {63, 0}, {2000, 0}, {10000, -6.97}, {20000, -12.97}};
-
-static const double flat[][2] = {{1000, 0}};
 
 static const struct {
     const char *name;
-    const double (*point)[2];
-    int points;
-} named_curves[] = {{"flat", flat, 1}, {"house", house_of_moller, 3}, {"x-curve", screen, 6}};
+    gc_microphone points;
+} named_curves[] = {
+    {"flat", {(double[]){1000}, (double[]){0}, 1, 0}},
+    /* H. Moller, Relevant loudspeaker tests in studios (Bruel & Kjaer, 1974): optimum curve in a living room. */
+    {"house", {(double[]){20, 200, 20000}, (double[]){0, 0, -6}, 3, 0}},
+    /* SMPTE ST 202:2010, large rooms: flat from 63 Hz to 2 kHz, then 3 dB an octave, from 10 kHz on 6 dB. */
+    {"x-curve", {(double[]){31.5, 50, 63, 2000, 10000, 20000}, (double[]){-3.5, -1, 0, 0, -6.97, -12.97}, 6, 0}},
+};
 
 gpuconv_status gc_curve_open(const char *name, void (*note)(const char *), gc_level_curve **curve,
                              gpuconv_error *error) {
@@ -48,13 +45,13 @@ gpuconv_status gc_curve_open(const char *name, void (*note)(const char *), gc_le
         return gc_fail_memory(error, name);
     for (size_t i = 0; i < sizeof named_curves / sizeof *named_curves; i++)
         if (strcmp(name, named_curves[i].name) == 0) {
-            c->named = named_curves[i].point;
-            c->points = named_curves[i].points;
+            c->points = &named_curves[i].points;
             return GPUCONV_OK;
         }
     const char *const files[] = {name, NULL};
     const gpuconv_status status =
         gc_microphones_new(&(gc_microphone_files){.calibration = files, .note = note}, 1, &c->file, error);
+    c->points = c->file;
     if (status) {
         gc_curve_close(c);
         *curve = NULL;
@@ -69,15 +66,7 @@ void gc_curve_close(gc_level_curve *c) {
 }
 
 double gc_curve_at(const gc_level_curve *c, double hz) {
-    int k = 0;
-    if (c->file)
-        return gc_microphone_level(c->file, hz);
-    while (k < c->points && c->named[k][0] <= hz)
-        k++;
-    if (k == 0 || k == c->points)
-        return c->named[k ? k - 1 : 0][1];
-    const double *below = c->named[k - 1], *above = c->named[k];
-    return below[1] + (above[1] - below[1]) * log(hz / below[0]) / log(above[0] / below[0]);
+    return gc_microphone_level(c->points, hz);
 }
 
 /* ---- Parametric equalisers --------------------------------------------------------------------------------------- */
@@ -242,21 +231,12 @@ bool gc_crossover_parse(const char *text, gc_crossover *c) {
             c->bessel = kinds[k].bessel;
             text += strlen(kinds[k].name);
         }
-    for (bool more = c->order > 0; more;) {
-        char word[32];
-        const size_t length = strcspn(text, ",");
-        if (length >= sizeof word || c->count == GC_CROSSOVERS)
+    if (c->order)
+        c->count = gc_numbers_parse(text, ",", c->hz, GC_CROSSOVERS);
+    for (int i = 0; i < c->count; i++)
+        if (!(c->hz[i] >= 1 && c->hz[i] <= 5e5 && (i == 0 || c->hz[i] > c->hz[i - 1])))
             return false;
-        memcpy(word, text, length);
-        word[length] = '\0';
-        double *hz = &c->hz[c->count];
-        if (!gc_number_parse(word, hz) || !(*hz >= 1 && *hz <= 5e5) || (c->count && !(*hz > hz[-1])))
-            return false;
-        c->count++;
-        more = text[length] == ',';
-        text += length + more;
-    }
-    return c->order > 0;
+    return c->count > 0;
 }
 
 /* Returns the polynomial of a Butterworth lowpass at s, of order 1, 2 or 4. */

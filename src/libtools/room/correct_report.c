@@ -46,7 +46,8 @@ static deviation deviation_of(const gc_correction *c, const gc_corrected *k, con
     return d;
 }
 
-double gc_correction_headroom(const gc_correction *c) {
+/* Returns the largest gain of the filter in dB: the headroom that a signal at full scale needs. */
+static double headroom_of(const gc_correction *c) {
     double most = -HUGE_VAL;
     for (int k = 0; k < c->channels; k++)
         for (int i = 0; i < c->points; i++)
@@ -130,7 +131,7 @@ void gc_correction_report(const gc_correction *c, gpuconv_report *report) {
     gc_report_measure(report, "correction", "length",
                       1e3 * (double)gpuconv_ir_frames(c->filter) / gpuconv_ir_rate(c->filter), "ms", 1, 0);
     gc_report_measure(report, "correction", "latency", 1e3 * (double)c->lead / c->rate, "ms", 1, 0);
-    gc_report_measure(report, "correction", "headroom", gc_correction_headroom(c), "dB", 1, 0);
+    gc_report_measure(report, "correction", "headroom", headroom_of(c), "dB", 1, 0);
     for (int k = 0; k < c->channels && c->positions; k++)
         report_channel(c, k, report);
     for (int k = 0; k < c->channels && c->positions; k++)
