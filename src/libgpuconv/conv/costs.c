@@ -19,6 +19,8 @@
 
 enum { MAX_FILE_SIZE = 16384 }; /* bytes; gc_costs_save writes less than 2048 */
 
+const double gc_cpu_block_seconds = 2e-6, gc_cpu_wake_seconds = 20e-6, gc_cpu_shared_seconds = 30e-6;
+
 /* What the built-in time of an operation follows from. */
 typedef enum rate {
     SECONDS,       /* nothing: `work` is the time */

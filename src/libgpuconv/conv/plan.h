@@ -70,9 +70,7 @@ typedef enum gc_cost {
 /* Seconds of the CPU that no calibration measures: of a block in real time beside its arithmetic (its start, its lists,
  * cold caches), of waking a worker, which happens up to twice a hop, and of the work from which on waking threads pays.
  */
-#define GC_CPU_BLOCK_SECONDS 2e-6
-#define GC_CPU_WAKE_SECONDS 20e-6
-#define GC_CPU_SHARED_SECONDS 30e-6
+extern const double gc_cpu_block_seconds, gc_cpu_wake_seconds, gc_cpu_shared_seconds;
 
 typedef struct gc_costs {
     double seconds[GC_COSTS];
@@ -186,7 +184,7 @@ enum { GC_BOUNDED_SLOTS = 3 };
 typedef struct gc_algorithm gc_algorithm;
 
 /* Who executes a convolution, and so which algorithms are considered. */
-typedef enum gc_problem_kind { GC_STREAM = 0, GC_ROWS, GC_BANK } gc_problem_kind;
+typedef enum gc_problem_kind { GC_STREAM = 0, GC_ROWS, GC_ROW, GC_BANK } gc_problem_kind;
 
 /* The routes of prepared responses; `routes` is 0 if there are none. */
 typedef struct gc_job_routes {
@@ -223,7 +221,16 @@ typedef struct gc_stream_problem {
     int64_t chunk_most; /* frames that the latency allows a chunk, with GC_BOUNDED_SLOTS; 0: any number */
 } gc_stream_problem;
 
-/* Rows of arrays, all at once. */
+/* A row of arrays on a CPU thread. */
+typedef struct gc_row_problem {
+    int64_t signal, taps; /* frames of the longer operand and of the shorter one */
+    int64_t begin, end;   /* frames of the full convolution that are in the output; there are some */
+    bool prepared;        /* the transforms of the response are kept */
+    gc_schedule file;     /* direct or overlap-save, of a file job of these lengths, whose bytes the row has */
+    bool given;           /* `file` is to be used */
+} gc_row_problem;
+
+/* Rows of arrays, all at once, on a GPU. */
 typedef struct gc_rows_problem {
     gc_job_shape shape;
     bool samples;                           /* the samples of the responses are given */
@@ -252,6 +259,7 @@ typedef struct gc_problem {
     union {
         gc_stream_problem stream;
         gc_rows_problem rows;
+        gc_row_problem row;
         gc_bank_problem bank;
     };
 } gc_problem;

@@ -333,11 +333,6 @@ static gpuconv_status run_products(gc_cpu_arrays *arrays, const gpuconv_arrays_j
 }
 
 static gpuconv_status describe_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
-    const char *const names[] = {[GC_ROW_ZERO] = "none",
-                                 [GC_ROW_DIRECT] = gc_cpu_direct.row.name,
-                                 [GC_ROW_OVERLAP_SAVE] = gc_cpu_overlap_save.row.name,
-                                 [GC_ROW_SUM] = gc_cpu_partitioned.row.name,
-                                 [GC_ROW_WHOLE] = gc_cpu_overlap_save.row.name};
     gpuconv_arrays_job longest = *job; /* without lengths and memory, which a plan does not read */
     gpuconv_rows *all[] = {&longest.signal, &longest.response, &longest.output};
     gc_row last = {0};
@@ -360,8 +355,8 @@ static gpuconv_status describe_job(const gpuconv_arrays_job *job, gpuconv_arrays
         gc_format(plan->reason, sizeof plan->reason,
                   "%s: %lld convolutions with %lld taps, blocks of %lld frames, transforms of %lld points; %.3g ms on "
                   "one thread",
-                  names[row.method], (long long)count, (long long)row.taps.frames, (long long)row.schedule.hop,
-                  (long long)row.schedule.transform, row.seconds * (double)count * 1e3);
+                  row.algorithm ? row.algorithm->name : "none", (long long)count, (long long)row.taps.frames,
+                  (long long)row.schedule.hop, (long long)row.schedule.transform, row.seconds * (double)count * 1e3);
     return status;
 }
 

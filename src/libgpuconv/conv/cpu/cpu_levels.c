@@ -24,7 +24,7 @@ static bool is_dense(const gc_problem *p) {
 /* Returns the time of a block with `products` products of bins of all routes. */
 static double block_cost(const gc_problem *p, const gc_costs *costs, int64_t points, double products) {
     return (p->bank.ir->inputs + p->bank.ir->outputs) * gc_cpu_fft_seconds(costs, points) +
-           p->bank.ir->routes * products * costs->seconds[GC_COST_CPU_BIN] + GC_CPU_BLOCK_SECONDS;
+           p->bank.ir->routes * products * costs->seconds[GC_COST_CPU_BIN] + gc_cpu_block_seconds;
 }
 
 /* Returns the time of the head for a call of one frame, computed directly. */
@@ -54,7 +54,7 @@ static double level_seconds(const gc_problem *p, const gc_costs *costs, gc_level
     l->at_once = seconds <= p->bank.deadline;
     if (l->first_tap == l->hop && !l->at_once)
         return HUGE_VAL;
-    return (seconds + (l->at_once ? 0 : GC_CPU_WAKE_SECONDS)) / (double)l->hop;
+    return (seconds + (l->at_once ? 0 : gc_cpu_wake_seconds)) / (double)l->hop;
 }
 
 /* Chooses how the head is convolved: in blocks for calls of at least choice->chunk frames, where that is faster. */

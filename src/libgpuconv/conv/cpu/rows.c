@@ -1,14 +1,14 @@
 /*
  * Rows on threads: the plan of a row, its convolution on one thread, and the division of many rows among threads.
  *
- * Plan. Algorithm and transform are those of the CPU backend for a mono file of the same length, so that both give the
- * same bytes; partitioned convolution, which the backend chooses for responses longer than the signal, is not needed,
- * because here the operands can be exchanged. A short convolution has one transform that is as long as its result,
- * whatever part of it is the output: nothing wraps around, so that the row is transformed once, and short transforms of
- * several rows are computed together. Overlap-save has two blocks where the result is longer than half of its
- * transform. An output of few frames (a gradient by the response, some lags of a correlation) needs no transform longer
- * than the taps: the taps are cut into partitions, the products of the spectra of each partition and of its part of the
- * signal are summed, and the sum is transformed back once.
+ * Plan. The problem of a row has the schedule of a mono file of the same length, so that both give the same bytes, and
+ * the search (conv/search.c) chooses among it and two algorithms that only rows have. Partitioned convolution, which
+ * file jobs take for responses longer than the signal, is not needed, because the operands can be exchanged. A short
+ * convolution has one transform that is as long as its result, whatever part of it is the output: nothing wraps around,
+ * so that the row is transformed once, and short transforms of several rows are computed together. Overlap-save has two
+ * blocks where the result is longer than half of its transform. An output of few frames (a gradient by the response,
+ * some lags of a correlation) needs no transform longer than the taps: the taps are cut into partitions, the products
+ * of the spectra of each partition and of its part of the signal are summed, and the sum is transformed back once.
  *
  * Convolution. Blocks of a contiguous signal are transformed where they are, and blocks of a contiguous output are
  * written where they belong; only the blocks at the ends, and arrays with another step, go through scratch memory.
@@ -51,8 +51,9 @@ gpuconv_status gc_row_choose(const gc_algorithm *const *algorithms, const gc_cos
     return status;
 }
 
-/* Chooses the schedule of the full convolution. Fails with MEMORY, or with UNSUPPORTED if the taps are too long. */
-static gpuconv_status choose_full(const gc_costs *costs, int64_t frames, int64_t taps, gc_schedule *schedule,
+/* Chooses the schedule of a file job of the same lengths. Fails with MEMORY, or with UNSUPPORTED if the taps are too
+ * long. */
+static gpuconv_status choose_file(const gc_costs *costs, int64_t frames, int64_t taps, gc_schedule *schedule,
                                   gpuconv_error *error) {
     static const gc_algorithm *const algorithms[] = {&gc_cpu_direct.row, &gc_cpu_overlap_save.row, NULL};
     gc_route route = {0, 0, 0};
@@ -74,45 +75,83 @@ static gpuconv_status choose_full(const gc_costs *costs, int64_t frames, int64_t
     return GPUCONV_OK;
 }
 
-/* Chooses the transform of GC_ROW_SUM and replaces the schedule if that is faster. */
-static void consider_sum(const gc_costs *costs, gc_row *row) {
-    const int64_t hop = gc_round_up(row->end - row->begin, STEP), taps = row->taps.frames;
-    if (row->prepared || hop > taps / 2 || row->method != GC_ROW_OVERLAP_SAVE)
-        return;
-    for (int64_t n = GC_FFT_MIN_POINTS; n <= gc_min(gc_max(MIN_SUM, 8 * gc_power_of_two(hop)), INT64_C(1) << 24);
-         n *= 2) {
-        const int64_t partition = n - hop + 1, partitions = partition > 0 ? gc_divide_up(taps, partition) : 0;
-        const double seconds = (double)(2 * partitions + 1) * gc_cpu_fft_seconds(costs, n);
-        if (partition < n / 8 || !(seconds < row->seconds))
-            continue;
-        row->method = GC_ROW_SUM;
-        row->seconds = seconds;
-        row->schedule = (gc_schedule){taps, n, hop, partition, partitions};
-        row->first_block = 0;
-        row->blocks = 1;
-    }
+/* Direct sums. In a short row the outputs that fill no vector are summed one by one, in doubles, which takes 25 times
+ * as long, and a call takes as long as 2000 multiply-adds. */
+static void cost_direct(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *c) {
+    (void)device;
+    const gc_row_problem *p = &problem->row;
+    const int64_t frames = p->end - p->begin, single = frames % gc_simd_best()->fft->lanes;
+    const double taps = (double)frames * (double)p->taps + 25 * (double)(single * p->taps) + 2000;
+    c->schedule = p->file;
+    c->schedule.hop = DIRECT_HOP;
+    c->cost = p->file.transform ? HUGE_VAL : taps * costs->seconds[GC_COST_CPU_TAP];
 }
 
-/* Returns the seconds that direct sums of a short row take beside those of its vectors: the outputs that fill no vector
- * are summed one by one, in doubles, which takes 25 times as long, and a call as long as 2000 multiply-adds. */
-static double direct_overhead(const gc_costs *costs, const gc_row *row) {
-    const int64_t single = (row->end - row->begin) % gc_simd_best()->fft->lanes;
-    return (25 * (double)(single * row->taps.frames) + 2000) * costs->seconds[GC_COST_CPU_TAP];
+/* Returns the seconds of two transforms for each block with output frames, and of one for the response. */
+static double overlap_save_seconds(const gc_row_problem *p, const gc_costs *costs) {
+    const int64_t blocks = gc_divide_up(p->end, p->file.hop) - p->begin / p->file.hop;
+    return p->file.transform ? (double)(2 * blocks + 1) * gc_cpu_fft_seconds(costs, p->file.transform) : HUGE_VAL;
 }
 
-/* Replaces the schedule by one transform of the whole convolution of `total` frames unless that is slower. */
-static void consider_whole(const gc_costs *costs, gc_row *row, int64_t total) {
-    const int64_t points = gc_max(GC_FFT_MIN_ROW, gc_power_of_two(total)), taps = row->taps.frames;
-    const double seconds = 3 * gc_cpu_fft_seconds(costs, points);
-    const double more = row->method == GC_ROW_DIRECT ? direct_overhead(costs, row) : 0;
-    if (total > GC_ROW_WHOLE_FRAMES || !(seconds <= row->seconds + more))
-        return;
-    row->method = GC_ROW_WHOLE;
-    row->seconds = seconds;
-    row->schedule = (gc_schedule){taps, points, points, taps, 1};
-    row->first_block = 0;
-    row->blocks = 1;
+static void cost_overlap_save(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *c) {
+    (void)device;
+    c->schedule = problem->row.file;
+    c->cost = overlap_save_seconds(&problem->row, costs);
 }
+
+/* Returns the seconds of one transform of the whole convolution; HUGE_VAL if it is too long, or the schedule given. */
+static double whole_seconds(const gc_row_problem *p, const gc_costs *costs, int64_t *points) {
+    const int64_t total = p->signal + p->taps - 1;
+    *points = gc_max(GC_FFT_MIN_ROW, gc_power_of_two(total));
+    return p->given || total > GC_ROW_WHOLE_FRAMES ? HUGE_VAL : 3 * gc_cpu_fft_seconds(costs, *points);
+}
+
+static void cost_whole(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *c) {
+    (void)device;
+    int64_t points;
+    c->cost = whole_seconds(&problem->row, costs, &points);
+    c->schedule = (gc_schedule){problem->row.taps, points, points, problem->row.taps, 1};
+}
+
+/* A sum takes the place of overlap-save with a fresh response. Where one transform of the whole convolution does so, it
+ * stays: it serves several rows at a time. */
+static void cost_sum(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *c) {
+    (void)device;
+    int64_t points;
+    const bool whole = whole_seconds(&problem->row, costs, &points) <= overlap_save_seconds(&problem->row, costs);
+    const double transforms = (double)(2 * c->schedule.partitions + 1);
+    c->cost = whole ? HUGE_VAL : transforms * gc_cpu_fft_seconds(costs, c->schedule.transform);
+}
+
+static bool fit_sum(const gc_problem *problem, const gc_device *device, int64_t points, int form, gc_choice *c) {
+    (void)device;
+    const gc_row_problem *p = &problem->row;
+    const int64_t hop = gc_round_up(p->end - p->begin, STEP), partition = points - hop + 1;
+    if (form || p->prepared || !p->file.transform || hop > p->taps / 2 || partition < gc_max(1, points / 8) ||
+        points > gc_max(MIN_SUM, 8 * gc_power_of_two(hop)))
+        return false;
+    c->schedule = (gc_schedule){p->taps, points, hop, partition, gc_divide_up(p->taps, partition)};
+    return true;
+}
+
+/* An algorithm of a row, and the method that executes it. */
+typedef struct row_algorithm {
+    gc_algorithm row;
+    gc_row_method method;
+} row_algorithm;
+
+#define ROW(id, name, most, fits, cost)                                                                                \
+    { GPUCONV_ALGORITHM_##id, name, GC_ROW, (most) ? GC_FFT_MIN_POINTS : 0, most, 0, 0, fits, cost, NULL, NULL }
+
+static const row_algorithm row_whole = {ROW(OVERLAP_SAVE, "overlap-save", 0, NULL, cost_whole), GC_ROW_WHOLE},
+                           row_direct = {ROW(DIRECT, "direct", 0, NULL, cost_direct), GC_ROW_DIRECT},
+                           row_overlap_save = {ROW(OVERLAP_SAVE, "overlap-save", 0, NULL, cost_overlap_save),
+                                               GC_ROW_OVERLAP_SAVE},
+                           row_sum = {ROW(PARTITIONED, "partitioned", 1 << 24, fit_sum, cost_sum), GC_ROW_SUM};
+
+/* At the same cost the first one is chosen. */
+static const gc_algorithm *const row_algorithms[] = {&row_whole.row, &row_direct.row, &row_overlap_save.row,
+                                                     &row_sum.row, NULL};
 
 /* Orders the operands: the shorter one becomes the taps, unless the response is prepared or the schedule given. */
 static void order(gc_row *row) {
@@ -122,19 +161,6 @@ static void order(gc_row *row) {
     row->taps = row->signal;
     row->signal = response;
     row->shared = NULL;
-}
-
-/* Sets the blocks of the schedule that are in the output. */
-static void take_blocks(const gc_costs *costs, gc_row *row) {
-    gc_schedule *s = &row->schedule;
-    row->method = s->transform ? GC_ROW_OVERLAP_SAVE : GC_ROW_DIRECT;
-    if (!s->transform)
-        s->hop = DIRECT_HOP;
-    row->first_block = row->begin / s->hop;
-    row->blocks = gc_divide_up(row->end, s->hop) - row->first_block;
-    row->seconds = s->transform
-                       ? (double)(2 * row->blocks + 1) * gc_cpu_fft_seconds(costs, s->transform)
-                       : (double)(row->end - row->begin) * (double)row->taps.frames * costs->seconds[GC_COST_CPU_TAP];
 }
 
 /* Returns whether two rows have the same lengths, and so the same plan. */
@@ -150,6 +176,7 @@ static bool take_plan(gc_row *row, const gc_row *last) {
         row->begin != last->begin || row->end != last->end || !row->prepared != !last->prepared)
         return false;
     row->schedule = last->schedule;
+    row->algorithm = last->algorithm;
     row->method = last->method;
     row->first_block = last->first_block;
     row->blocks = last->blocks;
@@ -165,14 +192,28 @@ gpuconv_status gc_row_plan(const gc_costs *costs, gc_row *row, gc_row *last, gpu
     row->end = gc_min(total, row->offset + row->output.frames);
     if (row->begin >= row->end || (!given && take_plan(row, last)))
         return GPUCONV_OK;
-    const gpuconv_status status =
-        given ? GPUCONV_OK : choose_full(costs, row->signal.frames, row->taps.frames, &row->schedule, error);
+    gpuconv_status status =
+        given ? GPUCONV_OK : choose_file(costs, row->signal.frames, row->taps.frames, &row->schedule, error);
+    const gc_problem problem = {.kind = GC_ROW,
+                                .row = {.signal = row->signal.frames,
+                                        .taps = row->taps.frames,
+                                        .begin = row->begin,
+                                        .end = row->end,
+                                        .prepared = row->prepared,
+                                        .file = row->schedule,
+                                        .given = given}};
+    const gc_device device = {.threads = 1};
+    gc_choice choice;
+    if (!status)
+        status = gc_algorithms_choose(row_algorithms, &problem, &device, costs, &choice, NULL, error);
     if (status)
         return status;
-    take_blocks(costs, row);
-    if (!given)
-        consider_whole(costs, row, total);
-    consider_sum(costs, row);
+    row->algorithm = choice.algorithm;
+    row->method = ((const row_algorithm *)(const void *)choice.algorithm)->method;
+    row->schedule = choice.schedule;
+    row->seconds = choice.cost;
+    row->first_block = row->method == GC_ROW_SUM ? 0 : row->begin / row->schedule.hop;
+    row->blocks = row->method == GC_ROW_SUM ? 1 : gc_divide_up(row->end, row->schedule.hop) - row->first_block;
     if (!given)
         *last = *row;
     return GPUCONV_OK;
@@ -669,12 +710,19 @@ typedef struct job {
     int64_t first, count;
 } job;
 
+/* Of a row: the predicted seconds of all terms, and the rows of its kind that are transformed together. */
+typedef struct estimate {
+    double seconds;
+    int together;
+} estimate;
+
 /* Rows that are being convolved. */
 typedef struct batch {
     gc_rows *rows;
     const gc_row_list *list;
-    double seconds; /* sum of the predicted times */
-    double limit;   /* of the time of a job, about */
+    estimate *estimate; /* of each row; of the first one if they are alike */
+    double seconds;     /* sum of the predicted times */
+    double limit;       /* of the time of a job, about */
     job *jobs;
     int64_t job_count;
     divided_row *divided;
@@ -686,6 +734,7 @@ static void free_batch(batch *b) {
     for (int64_t i = 0; i < b->divided_count; i++)
         gc_kept_response_free_spectra(&b->divided[i].own);
     free(b->divided);
+    free(b->estimate);
     free(b->jobs);
 }
 
@@ -708,28 +757,25 @@ static double seconds_of(const gc_row *row) {
 /* Plans all rows and their terms, the first ones if they are alike, and creates their FFT plans. */
 static gpuconv_status plan_rows(batch *b, gpuconv_error *error) {
     const int64_t planned = b->list->alike ? gc_min(1, b->list->count) : b->list->count;
+    if (!(b->estimate = gc_calloc(gc_max(1, planned), sizeof *b->estimate)))
+        return gc_fail_memory(error, "the plans of rows");
     for (int64_t i = 0, term = 0; i < planned; term++) {
         gc_row row;
         const gpuconv_status status = plan_row(b, i, term, &row, &b->rows->last, error);
         if (status)
             return status;
         b->seconds += b->list->alike ? seconds_of(&row) * (double)b->list->count : row.seconds;
+        gc_fft **fft = &b->rows->fft[row.method < GC_ROW_OVERLAP_SAVE ? 0 : gc_row_log2(row.schedule.transform)];
+        if (row.method >= GC_ROW_OVERLAP_SAVE && !*fft && !(*fft = gc_fft_new(gc_simd_best(), row.schedule.transform)))
+            return gc_fail_memory(error, "the tables of a transform");
+        if (term == 0)
+            b->estimate[i] = (estimate){seconds_of(&row), row.method == GC_ROW_WHOLE ? gc_fft_rows(*fft) : 1};
         if (b->list->alike || term + 1 >= row.terms) {
             i++;
             term = -1;
         }
-        if (row.method < GC_ROW_OVERLAP_SAVE)
-            continue;
-        gc_fft **fft = &b->rows->fft[gc_row_log2(row.schedule.transform)];
-        if (!*fft && !(*fft = gc_fft_new(gc_simd_best(), row.schedule.transform)))
-            return gc_fail_memory(error, "the tables of a transform");
     }
     return GPUCONV_OK;
-}
-
-/* Returns the rows that are transformed together with a row of the method WHOLE. */
-static int rows_together(const batch *b, const gc_row *row) {
-    return gc_fft_rows(b->rows->fft[gc_row_log2(row->schedule.transform)]);
 }
 
 /* Returns the number of jobs that a row is divided into. */
@@ -754,7 +800,7 @@ static void divide(batch *b, const gc_row *row, int64_t parts) {
  * row is estimated too long: there are then no more jobs than `most`, and the last one is longer. */
 static bool make_jobs(batch *b) {
     const int64_t most = b->rows->threads * JOBS_PER_THREAD + 1;
-    const bool shared = b->rows->threads > 1 && b->seconds > GC_CPU_SHARED_SECONDS;
+    const bool shared = b->rows->threads > 1 && b->seconds > gc_cpu_shared_seconds;
     gc_row row, last = b->rows->last;
     job run = {0};
     double seconds = 0;
@@ -765,18 +811,18 @@ static bool make_jobs(batch *b) {
     if (!b->jobs || !b->divided)
         return false;
     for (int64_t i = 0; i < b->list->count; i++) {
-        if ((i == 0 || !b->list->alike) && plan_row(b, i, 0, &row, &last, NULL))
+        const estimate *e = &b->estimate[b->list->alike ? 0 : i];
+        const bool much = e->seconds > b->limit;
+        if (much && plan_row(b, i, 0, &row, &last, NULL))
             return false;
-        const int64_t parts = parts_of(&row, b->limit);
-        if (parts == 1) {
-            run.count++;
-            seconds += seconds_of(&row);
-        } else if (plan_row(b, i, 0, &row, &last, NULL)) {
-            return false;
-        } else {
+        const int64_t parts = much ? parts_of(&row, b->limit) : 1;
+        if (parts > 1) {
             divide(b, &row, parts);
+        } else {
+            run.count++;
+            seconds += e->seconds;
         }
-        const bool together = row.method != GC_ROW_WHOLE || run.count % rows_together(b, &row) == 0;
+        const bool together = run.count % e->together == 0;
         const bool enough = seconds >= b->limit && together && full < most;
         if (run.count && (parts > 1 || enough || i + 1 == b->list->count)) {
             b->jobs[b->job_count++] = run;
@@ -802,7 +848,7 @@ static void transform_response(void *context, int64_t index, int worker) {
  * the whole convolution, which is then transformed back once. Returns false without memory. */
 static bool convolve_terms(const batch *b, int64_t index, const gc_row *row, gc_row *last, gc_row_scratch *scratch) {
     const bool spectra = b->list->alike && row->method == GC_ROW_WHOLE;
-    const int together = spectra ? rows_together(b, row) : 1;
+    const int together = spectra ? b->estimate->together : 1;
     gc_row group[GC_FFT_MAX_ROWS] = {*row};
     for (int64_t term = 0; term < row->terms && !gc_cancelled(); term++) {
         const int64_t grouped = term % together;
@@ -838,7 +884,7 @@ static bool convolve_rows(const batch *b, int64_t first, int64_t count, gc_row_s
                             : convolve_blocks(b->rows, scratch, &group[0], group[0].first_block, group[0].blocks)))
             return false;
         grouped += whole;
-        if (grouped && (i + 1 == first + count || grouped == rows_together(b, &group[0]))) {
+        if (grouped && (i + 1 == first + count || grouped == b->estimate[b->list->alike ? 0 : i].together)) {
             if (!convolve_whole(b->rows, scratch, group, grouped))
                 return false;
             grouped = 0;
@@ -858,7 +904,7 @@ static void convolve_job(void *context, int64_t index, int worker) {
 
 /* Runs a loop on the threads, or on the calling thread if that is quicker. */
 static void run(batch *b, void (*work)(void *, int64_t, int), int64_t count) {
-    if (b->seconds > GC_CPU_SHARED_SECONDS)
+    if (b->seconds > gc_cpu_shared_seconds)
         gc_pool_run(b->rows->pool, work, b, count);
     else
         for (int64_t i = 0; i < count && !gc_cancelled(); i++)

@@ -61,6 +61,7 @@ typedef struct gc_row {
     gc_schedule schedule; /* direct or overlap-save; no taps: the plan chooses it, and the order of x and h */
 
     /* Set by gc_row_plan: */
+    const gc_algorithm *algorithm; /* NULL: no frame of the convolution is in the output */
     gc_row_method method;
     int64_t begin, end;          /* frames of the full convolution that are in the output */
     int64_t first_block, blocks; /* blocks with output frames */
