@@ -23,6 +23,7 @@ _plans: dict[Any, "_Plan"] = {}  # by layouts and operation, and by the keys of 
 _held: deque[tuple[Callable[[], bool], Any]] = deque()  # arrays of JAX that a stream may still read
 MAX_PLANS = 1024
 Gates = tuple[Any, Any, Any]  # pre, post, skip; None: none
+NO_GATES: Gates = (None, None, None)
 
 
 def _device(number: int) -> Any:
@@ -66,7 +67,7 @@ class _Plan(NamedTuple):
 
 
 def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames: int, target: tuple[int, ...],
-          prepared: Optional["Prepared"], hop: int = 0, linear: bool = False, gates: Gates = (None, None, None)) -> _Plan:
+          prepared: Optional["Prepared"], hop: int = 0, linear: bool = False, gates: Gates = NO_GATES) -> _Plan:
     """Plans a job. The roles are those of the operation: (x, h) -> y; (g, h) -> x; (g, x) -> h, of the batch `target`."""
     batch = broadcast_batch(x.shape, h.shape)
     gradient = operation == GRADIENT_RESPONSE
@@ -102,21 +103,6 @@ def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames
     return _Plan(job, job.workspace, result + (frames,), kind, device, copy_x, copy_h)
 
 
-def plan_of(library: Any, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
-            prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False, gates: Gates = (None, None, None)) -> _Plan:
-    """Returns the plan of a job on the device of x, which is current. gates: of the whole batch, contiguous."""
-    device = library.device(x)
-    x_layout, h_layout = library.layout("x", x), library.layout("h", h)
-    gate_layouts = tuple(g if g is None else library.layout("gate", g) for g in gates)
-    key = (device, operation, x_layout, h_layout, offset, frames, target, hop, linear, gate_layouts)
-    plans = _plans if prepared is None else prepared.plans  # plans of kept responses live as long as these
-    plan = plans.get(key)
-    if plan is None:
-        plan = _keep(plans, key, _plan(device, operation, x_layout, h_layout, offset, frames, target, prepared, hop, linear,
-                                       gate_layouts))
-    return plan
-
-
 def _keep(plans: dict[Any, _Plan], key: Any, plan: _Plan) -> _Plan:
     if len(plans) >= MAX_PLANS:
         plans.clear()
@@ -124,7 +110,7 @@ def _keep(plans: dict[Any, _Plan], key: Any, plan: _Plan) -> _Plan:
     return plan
 
 
-def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = (None, None, None)) -> Any:
+def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = NO_GATES) -> Any:
     """Queues a job on the current stream of the library and returns its result."""
     if plan.copy_x is not None:
         x = library.contiguous(x, plan.copy_x)
@@ -135,7 +121,7 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = (None, Non
         y[...] = 0
         return y
     pointer = library.pointer
-    if any(gate is not None for gate in gates):
+    if gates is not NO_GATES:
         workspace = library.bytes(x, max(1, plan.workspace))
         plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x),
                      tuple(0 if g is None else pointer(g) for g in gates))
@@ -148,17 +134,27 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = (None, Non
 
 
 def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
-        prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False, gates: Gates = (None, None, None)) -> Any:
-    """Queues a job on the current stream of the library `kind` and returns its result, with the frames last."""
+        prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False, gates: Gates = NO_GATES) -> Any:
+    """Queues a job on the current stream of the library `kind` and returns its result, with the frames last. gates: of the
+    whole batch, contiguous."""
     library = _adapters.get(kind) or adapter(kind)
-    device = library.device(x)
+    plans = _plans if prepared is None else prepared.plans  # plans of kept responses live as long as these
+    kinds = NO_GATES if gates is NO_GATES else [gate if gate is None else gate.dtype for gate in gates]
+    key = (operation, library.key(x), library.key(h), offset, frames, target, hop, linear, *kinds)
+    plan = plans.get(key)
+    if plan is not None and library.is_current(plan.device):
+        return execute(library, plan, x, h, gates)
+    device, own_x, own_h = library.device(x), library.resolve(x), library.resolve(h)
     if library.device(h) != device:
         raise ValueError(f"x is on CUDA device {device} and h on {library.device(h)}; move one of them")
-    if not library.is_current(device):
-        with library.current(device):
-            return run(kind, operation, x, h, offset, frames, target, prepared, hop, linear, gates)
-    plan = plan_of(library, operation, x, h, offset, frames, target, prepared, hop, linear, gates)
-    return execute(library, plan, x, h, gates)
+    if own_x is not x or own_h is not h:
+        return run(kind, operation, own_x, own_h, offset, frames, target, prepared, hop, linear, gates)
+    with library.current(device):
+        if plan is None:
+            pre, post, skip = (gate if gate is None else library.layout("gate", gate) for gate in gates)
+            plan = _keep(plans, key, _plan(device, operation, library.layout("x", x), library.layout("h", h), offset, frames, target,
+                                           prepared, hop, linear, (pre, post, skip)))
+        return execute(library, plan, x, h, gates)
 
 
 def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int, prepared: Optional["Prepared"] = None) -> Any:
@@ -184,11 +180,10 @@ def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     if prepared is None:
         warn_of_axis(tuple(x.shape), h.shape[-1], 2)
-    x, h = library.resolve(x), library.resolve(h)
     y = run(kind, CONVOLVE, x, h, offset, frames, (), prepared)
-    if last and library.key(x) == key[0] and library.key(h) == key[1]:
-        with library.current(library.device(x)):
-            _keep(plans, key, plan_of(library, CONVOLVE, x, h, offset, frames, (), prepared))
+    plan = plans.get((CONVOLVE, *key[:2], offset, frames, (), 0, False, None, None, None))
+    if last and plan is not None:
+        _keep(plans, key, plan)
     return y if last else library.move(y, -1, axis)
 
 

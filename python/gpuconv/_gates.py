@@ -6,6 +6,7 @@ the others, so that all can be differentiated any number of times.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional, Sequence, Tuple
 
 import torch
@@ -14,19 +15,22 @@ from torch import Tensor, nn
 from . import _host, _torch
 from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch
 from ._cuda import run
-from ._libraries import check_frames
-from ._modes import Mode, window
+from ._modes import Mode
 from ._tensors import check, host
-from ._torch import NAMESPACE, _as, _fake, _fake_response, _sum_to, _threads, convolve_wide
+from ._torch import _as, _fake, _fake_response, _sum_to, _threads, call, convolve_wide, define, fit, keyed, sum_like, to_sum
 
 Gate = Optional[Tensor]
+Shape = Tuple[int, ...]
 
 
 def _full(gate: Gate, batch: Tuple[int, ...], frames: Optional[int], dtype: torch.dtype) -> Gate:
     """Returns a gate of every row, contiguous."""
     if gate is None:
         return None
-    return gate.to(dtype).expand(batch + (() if frames is None else (frames,))).contiguous().resolve_neg()
+    shape = batch if frames is None else batch + (frames,)
+    if gate.dtype is dtype and gate.shape == shape and gate.is_contiguous() and not gate.is_neg():
+        return gate  # what follows takes some microseconds
+    return gate.to(dtype).expand(shape).contiguous().resolve_neg()
 
 
 def _compute(operation: int, a: Tensor, b: Tensor, gates: Tuple[Gate, Gate, Gate], offset: int, lengths: Tuple[int, int, int],
@@ -39,8 +43,9 @@ def _compute(operation: int, a: Tensor, b: Tensor, gates: Tuple[Gate, Gate, Gate
         a = a if a.shape[:-1] == batch else a.expand(batch + a.shape[-1:])
         made: Tensor = run("torch", operation, a, b, offset, lengths[2], target, None, 0, False, (pre, post, skip))
         return made
-    full = (gate if gate is None else host(gate) for gate in (pre, post, skip))
-    return _as(_host.compute(operation, host(a), host(b), offset, lengths[2], _threads(), target, 0, False, tuple(full)), a, b)
+    own_pre, own_post, own_skip = (gate if gate is None else host(gate) for gate in (pre, post, skip))
+    own = own_pre, own_post, own_skip
+    return _as(_host.compute(operation, host(a), host(b), offset, lengths[2], _threads(), target, 0, False, own), a, b)
 
 
 def _convolve(x: Tensor, h: Tensor, pre: Gate, post: Gate, skip: Gate, offset: int, frames: int) -> Tensor:
@@ -58,23 +63,11 @@ def _response(g: Tensor, x: Tensor, pre: Gate, post: Gate, offset: int, taps: in
     return _sum_to(made, batch)
 
 
-def _to(made: Tensor, like: Tensor) -> Tensor:
-    """Sums over the dimensions that broadcasting has added to the shape of `like`."""
-    return (made if made.shape == like.shape else made.sum_to_size(like.shape)).to(like.dtype)
-
-
-def _to_sum(a: Tensor, like: Tensor, frames: int, *others: Tensor) -> Tensor:
-    """Returns `a` in 32 bits if its result with the others, of `frames` frames, is summed to the shape of `like`, because sums
-    of values that were rounded to 16 bits are wrong where they cancel."""
-    batch = torch.broadcast_shapes(a.shape[:-1], *(other.shape[:-1] for other in others))
-    return a if like.shape == batch + (frames,) else a.float()
-
-
 def _skipped(g: Tensor, x: Tensor, post: Gate, skip: Tensor) -> Tensor:
     """Returns the gradient by the skip."""
     frames = min(g.shape[-1], x.shape[-1])
     g = g.float() if post is None else post.float() * g.float()  # products of 16 bits would be rounded before their sum
-    return _to((g[..., :frames] * x[..., :frames].float()).sum(-1), skip)
+    return sum_like((g[..., :frames] * x[..., :frames].float()).sum(-1), skip)
 
 
 def _keeping(tensors: int) -> Any:
@@ -91,31 +84,31 @@ def _by_the_rest(ctx: Any, x: Tensor, y: Tensor) -> Tuple[Optional[Tensor], ...]
     """Returns the gradients of the sum of y times the gated convolution of x by the response, the gates and the skip."""
     _, h, pre, post, skip = ctx.saved_tensors
     need, offset = ctx.needs_input_grad, ctx.offset
-    gh = _op.gated_response(y, x, pre, post, offset, h.shape[-1], h.shape[:-1]).to(h.dtype) if need[1] else None
-    gpre = _to(_op.gated_signal(_to_sum(y, pre, x.shape[-1], h, x), h, x, post, None, offset, x.shape[-1]), pre) if need[2] else None
-    gpost = _to(_op.gated_convolve(_to_sum(x, post, y.shape[-1], h, y), h, pre, y, skip, offset, y.shape[-1]), post) if need[3] else None
+    gh = call("gated_response", y, x, pre, post, offset, h.shape[-1], h.shape[:-1]).to(h.dtype) if need[1] else None
+    gpre = sum_like(call("gated_signal", to_sum(y, pre, x.shape[-1], h, x), h, x, post, None, offset, x.shape[-1]), pre) if need[2] else None
+    gpost = sum_like(call("gated_convolve", to_sum(x, post, y.shape[-1], h, y), h, pre, y, skip, offset, y.shape[-1]), post) if need[3] else None
     return gh, gpre, gpost, _skipped(y, x, post, skip) if need[4] else None, None, None
 
 
 def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, *rest = ctx.saved_tensors
-    gx = _to(_op.gated_signal(_to_sum(g, x, x.shape[-1], rest[0]), *rest, ctx.offset, x.shape[-1]), x) if ctx.needs_input_grad[0] else None
+    gx = sum_like(call("gated_signal", to_sum(g, x, x.shape[-1], rest[0]), *rest, ctx.offset, x.shape[-1]), x) if ctx.needs_input_grad[0] else None
     return (gx, *_by_the_rest(ctx, x, g))
 
 
 def _signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, *rest = ctx.saved_tensors
-    gg = _to(_op.gated_convolve(_to_sum(u, g, g.shape[-1], rest[0]), *rest, ctx.offset, g.shape[-1]), g) if ctx.needs_input_grad[0] else None
+    gg = sum_like(call("gated_convolve", to_sum(u, g, g.shape[-1], rest[0]), *rest, ctx.offset, g.shape[-1]), g) if ctx.needs_input_grad[0] else None
     return (gg, *_by_the_rest(ctx, u, g))
 
 
 def _response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, x, pre, post = ctx.saved_tensors
     need, offset, nx, ny = ctx.needs_input_grad, ctx.offset, x.shape[-1], g.shape[-1]
-    gg = _to(_op.gated_convolve(_to_sum(x, g, ny, v), v, pre, post, None, offset, ny), g) if need[0] else None
-    gx = _to(_op.gated_signal(_to_sum(g, x, nx, v), v, pre, post, None, offset, nx), x) if need[1] else None
-    gpre = _to(_op.gated_signal(_to_sum(g, pre, nx, v, x), v, x, post, None, offset, nx), pre) if need[2] else None
-    gpost = _to(_op.gated_convolve(_to_sum(x, post, ny, v, g), v, pre, g, None, offset, ny), post) if need[3] else None
+    gg = sum_like(call("gated_convolve", to_sum(x, g, ny, v), v, pre, post, None, offset, ny), g) if need[0] else None
+    gx = sum_like(call("gated_signal", to_sum(g, x, nx, v), v, pre, post, None, offset, nx), x) if need[1] else None
+    gpre = sum_like(call("gated_signal", to_sum(g, pre, nx, v, x), v, x, post, None, offset, nx), pre) if need[2] else None
+    gpost = sum_like(call("gated_convolve", to_sum(x, post, ny, v, g), v, pre, g, None, offset, ny), post) if need[3] else None
     return gg, gx, gpre, gpost, None, None, None
 
 
@@ -127,47 +120,25 @@ def _fake_sum(g: Tensor, x: Tensor, pre: Gate, post: Gate, offset: int, taps: in
     return _fake_response(g, x, offset, taps, batch)
 
 
-def _register() -> Any:
-    """Defines gpuconv::gated_convolve, gpuconv::gated_signal and gpuconv::gated_response."""
-    gated = "(Tensor {0}, Tensor {1}, Tensor? pre, Tensor? post, Tensor? skip, SymInt offset, SymInt frames) -> Tensor"
-    summed = "(Tensor g, Tensor x, Tensor? pre, Tensor? post, SymInt offset, SymInt taps, SymInt[] batch) -> Tensor"
-    schemas = {
-        "gated_convolve": (gated.format("x", "h"), _convolve, _fake_whole, _convolve_backward, 5),
-        "gated_signal": (gated.format("g", "h"), _signal, _fake_whole, _signal_backward, 5),
-        "gated_response": (summed, _response, _fake_sum, _response_backward, 4),
-    }
-    for name, (schema, call, fake, backward, tensors) in schemas.items():
-        full = f"{NAMESPACE}::{name}"
-        torch.library.define(full, schema, tags=(torch.Tag.pt2_compliant_tag,))
-        torch.library.impl(full, ("cpu", "cuda"), call)
-        torch.library.register_fake(full, fake)
-        torch.library.register_autograd(full, backward, setup_context=_keeping(tensors))
-    return torch.ops.gpuconv
+_GATED = "(Tensor {0}, Tensor {1}, Tensor? pre, Tensor? post, Tensor? skip, SymInt offset, SymInt frames) -> Tensor"
+_SUMMED = "(Tensor g, Tensor x, Tensor? pre, Tensor? post, SymInt offset, SymInt taps, SymInt[] batch) -> Tensor"
+define("gated_convolve", _GATED.format("x", "h"), _convolve, _fake_whole, _convolve_backward, _keeping(5), 5)
+define("gated_signal", _GATED.format("g", "h"), _signal, _fake_whole, _signal_backward, _keeping(5), 5)
+define("gated_response", _SUMMED, _response, _fake_sum, _response_backward, _keeping(4), 4)
 
 
-_op = _register()
-
-
-def _check(x: Tensor, h: Tensor, mode: Mode, delay: int, gates: Tuple[Gate, Gate, Gate]) -> Tuple[int, int]:
-    """Returns the window of the mode. Raises TypeError and ValueError for operands that do not fit together."""
-    for name, tensor in zip(("x", "h", "pre", "post", "skip"), (x, h, *gates)):
-        if tensor is None:
-            continue
-        check(name, tensor)
-        if tensor.device != x.device:
-            raise ValueError(f"x is on {x.device} and {name} on {tensor.device}; move one of them")
-    check_frames("x", tuple(x.shape), -1)
-    check_frames("h", tuple(h.shape), -1)
-    batch = broadcast_batch(tuple(x.shape), tuple(h.shape))
-    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
-    shapes = (batch + (x.shape[-1],), batch + (frames,), batch)
-    for name, gate, shape in zip(("pre", "post", "skip"), gates, shapes):
+@functools.lru_cache(maxsize=1024, typed=True)
+def _fit(x: Shape, h: Shape, mode: Mode, delay: int, *gates: Optional[Shape]) -> Tuple[int, int]:
+    """Returns the window of a mode, after the checks of the shapes of the operands and of pre, post and skip."""
+    offset, frames = fit.__wrapped__(x, h, mode, -1, delay)
+    batch = broadcast_batch(x, h)
+    for name, gate, shape in zip(("pre", "post", "skip"), gates, (batch + x[-1:], batch + (frames,), batch)):
         try:
-            fits = gate is None or torch.broadcast_shapes(gate.shape, shape) == shape
+            fits = gate is None or torch.broadcast_shapes(gate, shape) == shape
         except RuntimeError:
             fits = False
-        if gate is not None and not fits:
-            raise ValueError(f"{name} has the shape {tuple(gate.shape)}; use one that broadcasts to {shape}")
+        if not fits:
+            raise ValueError(f"{name} has the shape {tuple(gate or ())}; use one that broadcasts to {tuple(shape)}")
     return offset, frames
 
 
@@ -205,7 +176,12 @@ def convolve(
         raise ValueError(f"axis={axis}: with pre, post or skip the frames are the last dimension")
     if x.dtype == h.dtype == torch.float64:
         return _convolve_gated_wide(x, h, mode, delay, gates)
-    offset, frames = _check(x, h, mode, delay, gates)
+    for name, tensor in zip(("x", "h", "pre", "post", "skip"), (x, h, *gates)):
+        if tensor is not None:
+            check(name, tensor)
+            if tensor.device != x.device:
+                raise ValueError(f"x is on {x.device} and {name} on {tensor.device}; move one of them")
+    shapes = (None if gate is None else gate.shape for gate in gates)
+    offset, frames = keyed(_fit, x, h)(x.shape, h.shape, mode, delay, *shapes)
     _torch.check_taps(x, h)
-    made: Tensor = _op.gated_convolve(x, h, pre, post, skip, offset, frames)
-    return made
+    return call("gated_convolve", x, h, pre, post, skip, offset, frames)

@@ -1,9 +1,15 @@
-"""The operators of gpuconv in PyTorch, with their gradients, and convolve(), which calls them where it is needed."""
+"""The operators of gpuconv in PyTorch, with their gradients, and convolve(), which calls them where it is needed.
+
+An operator is there three times, with the same bytes: its function, for calls that only compute; an autograd function, whose
+calls take a third of the time on the host, for eager calls that record gradients, and for torch.func; and an operator of
+torch.library, for torch.compile, export, torch.jit, tensors of other types, and modes of PyTorch that look at calls.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -38,10 +44,22 @@ def _sum_to(tensor: Tensor, batch: Sequence[int]) -> Tensor:
     return tensor if tensor.shape[:-1] == tuple(batch) else tensor.sum_to_size(tuple(batch) + tensor.shape[-1:])
 
 
-def _to_sum(a: Tensor, b: Tensor, like: Tensor) -> Tensor:
-    """Returns `a` in 32 bits if the result of a and b is summed to the batch of `like`, because sums of values that were rounded
-    to 16 bits are wrong where they cancel."""
-    return a if like.shape[:-1] == torch.broadcast_shapes(a.shape[:-1], b.shape[:-1]) else a.float()
+def to_sum(a: Tensor, like: Tensor, frames: int, *others: Tensor) -> Tensor:
+    """Returns `a` in 32 bits if its result with the others, of `frames` frames, is summed to the shape of `like`, because sums
+    of values that were rounded to 16 bits are wrong where they cancel."""
+    if a.dtype is torch.float32:
+        return a
+    batch = a.shape[:-1]
+    for other in others:
+        if other.shape[:-1] != batch:
+            batch = torch.broadcast_shapes(batch, other.shape[:-1])
+    return a if like.shape == batch + (frames,) else a.float()
+
+
+def sum_like(made: Tensor, like: Tensor) -> Tensor:
+    """Sums over the dimensions that broadcasting has added to the shape of `like`."""
+    made = made if made.shape == like.shape else made.sum_to_size(like.shape)
+    return made if made.dtype is like.dtype else made.to(like.dtype)
 
 
 # ---- The operators: y = x * h from `offset` on, and its two adjoints. Each one's gradients are the other two. ----
@@ -97,34 +115,35 @@ def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     ctx.offset, ctx.rest, ctx.varying = inputs[2], inputs[2:], inputs[-2:]
 
 
+def _like(ctx: Any, name: str, a: Tensor, b: Tensor, like: Tensor) -> Tensor:
+    """Returns the gradient by `like` that is the convolution of a and b, or the gradient by its signal."""
+    frames = like.shape[-1]
+    return sum_like(call(name, to_sum(a, like, frames, b), b, ctx.offset, frames, *ctx.varying), like)
+
+
+def _by_response(ctx: Any, g: Tensor, x: Tensor, h: Tensor) -> Tensor:
+    return sum_like(call("gradient_response", g, x, ctx.offset, h.shape[-1], h.shape[:-1], *ctx.varying), h)
+
+
 def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, h = ctx.saved_tensors
-    gx = gh = None
-    if ctx.needs_input_grad[0]:
-        gx = _sum_to(_call("gradient_signal", _to_sum(g, h, x), h, ctx.offset, x.shape[-1], *ctx.varying), x.shape[:-1]).to(x.dtype)
-    if ctx.needs_input_grad[1]:
-        gh = _call("gradient_response", g, x, ctx.offset, h.shape[-1], h.shape[:-1], *ctx.varying).to(h.dtype)
-    return gx, gh, None, None, None, None
+    need = ctx.needs_input_grad
+    gx = _like(ctx, "gradient_signal", g, h, x) if need[0] else None
+    return gx, _by_response(ctx, g, x, h) if need[1] else None, None, None, None, None
 
 
 def _gradient_signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, h = ctx.saved_tensors
-    gg = gh = None
-    if ctx.needs_input_grad[0]:
-        gg = _sum_to(_call("convolve", _to_sum(u, h, g), h, ctx.offset, g.shape[-1], *ctx.varying), g.shape[:-1]).to(g.dtype)
-    if ctx.needs_input_grad[1]:
-        gh = _call("gradient_response", g, u, ctx.offset, h.shape[-1], h.shape[:-1], *ctx.varying).to(h.dtype)
-    return gg, gh, None, None, None, None
+    need = ctx.needs_input_grad
+    gg = _like(ctx, "convolve", u, h, g) if need[0] else None
+    return gg, _by_response(ctx, g, u, h) if need[1] else None, None, None, None, None
 
 
 def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, x = ctx.saved_tensors
-    gg = gx = None
-    if ctx.needs_input_grad[0]:
-        gg = _sum_to(_call("convolve", _to_sum(x, v, g), v, ctx.offset, g.shape[-1], *ctx.varying), g.shape[:-1]).to(g.dtype)
-    if ctx.needs_input_grad[1]:
-        gx = _sum_to(_call("gradient_signal", _to_sum(g, v, x), v, ctx.offset, x.shape[-1], *ctx.varying), x.shape[:-1]).to(x.dtype)
-    return gg, gx, None, None, None, None, None
+    need = ctx.needs_input_grad
+    gg = _like(ctx, "convolve", x, v, g) if need[0] else None
+    return gg, _like(ctx, "gradient_signal", g, v, x) if need[1] else None, None, None, None, None, None
 
 
 def _transformed() -> bool:
@@ -132,12 +151,33 @@ def _transformed() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
-def _call(name: str, *arguments: Any) -> Tensor:
-    """Calls an operator. Where gradients of operators are not known, it is an autograd function."""
-    if not torch.compiler.is_compiling() and _transformed():
-        made: Tensor = _functions[name].apply(*arguments)
+class _Operator(NamedTuple):
+    """The three forms of an operator."""
+
+    tensors: int  # the first arguments, of which gates may be None
+    compute: Callable[..., Tensor]
+    record: Callable[..., Tensor]  # of an autograd function that knows nothing of torch.func, which a call would pay for
+    function: Any  # of autograd, for torch.func; None: it takes the operator
+    operator: Any
+
+
+_operators: dict[str, _Operator] = {}
+
+
+def call(name: str, *arguments: Any) -> Tensor:
+    """Calls an operator in the form that is the quickest where it is called."""
+    form = _operators[name]
+    tensors = [tensor for tensor in arguments[: form.tensors] if tensor is not None]
+    if is_eager(*tensors):
+        recording = False
+        if torch.is_grad_enabled():
+            for tensor in tensors:
+                recording = recording or tensor.requires_grad
+        return (form.record if recording else form.compute)(*arguments)
+    if form.function is not None and not torch.compiler.is_compiling() and _transformed():
+        made: Tensor = form.function.apply(*arguments)
         return made
-    found: Tensor = getattr(_op, name)(*arguments)
+    found: Tensor = form.operator(*arguments)
     return found
 
 
@@ -163,82 +203,87 @@ def _batched(operator: Any) -> Any:
     return rule
 
 
-def _register() -> Any:
-    """Defines the operators gpuconv::convolve, gpuconv::gradient_signal and gpuconv::gradient_response."""
-    varying = "SymInt hop=0, bool linear=False) -> Tensor"
-    pair = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames, " + varying
-    schemas = {
-        "convolve": (pair.format("x", "h"), _convolve, _fake, _convolve_backward),
-        "gradient_signal": (pair.format("g", "h"), _gradient_signal, _fake, _gradient_signal_backward),
-        "gradient_response": (
-            "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch, " + varying,
-            _gradient_response,
-            _fake_response,
-            _gradient_response_backward,
-        ),
-    }
-    for name, (schema, call, fake, backward) in schemas.items():
-        full = f"{NAMESPACE}::{name}"
-        torch.library.define(full, schema, tags=(torch.Tag.pt2_compliant_tag,))
-        torch.library.impl(full, ("cpu", "cuda"), call)
-        torch.library.register_fake(full, fake)
-        torch.library.register_autograd(full, backward, setup_context=_setup)
-        if hasattr(torch.library, "register_vmap"):
-            torch.library.register_vmap(full, _batched(getattr(torch.ops.gpuconv, name)))
-    return torch.ops.gpuconv
+def define(name: str, schema: str, compute: Any, fake: Any, backward: Any, setup: Any, tensors: int = 2) -> None:
+    """Defines the operator gpuconv::name in its three forms. tensors: the first arguments; two give the rules for torch.func."""
+    full = f"{NAMESPACE}::{name}"
+    torch.library.define(full, schema, tags=(torch.Tag.pt2_compliant_tag,))
+    torch.library.impl(full, ("cpu", "cuda"), compute)
+    torch.library.register_fake(full, fake)
+    torch.library.register_autograd(full, backward, setup_context=setup)
+    operator = getattr(torch.ops.gpuconv, name)
 
+    def record(ctx: Any, *arguments: Any) -> Tensor:
+        made: Tensor = compute(*arguments)
+        setup(ctx, arguments, made)
+        return made
 
-_op = _register()
-
-
-def _function(name: str, gradients: Any) -> Any:
-    """Returns the autograd function of an operator, which is linear in each of its two tensors."""
-    operator = getattr(_op, name)
+    def forward(*arguments: Any) -> Tensor:
+        made: Tensor = (compute if is_eager(*arguments[:tensors]) else operator)(*arguments)
+        return made
 
     def tangent(ctx: Any, da: Optional[Tensor], db: Optional[Tensor], *_: Any) -> Optional[Tensor]:
         a, b = ctx.saved_tensors
-        first = None if da is None else _call(name, da, b, *ctx.rest)
-        second = None if db is None else _call(name, a, db, *ctx.rest)
+        first = None if da is None else call(name, da, b, *ctx.rest)
+        second = None if db is None else call(name, a, db, *ctx.rest)
         return second if first is None else first if second is None else first + second
 
-    members = {
-        "forward": staticmethod(lambda *arguments: operator(*arguments)),
-        "setup_context": staticmethod(_setup),
-        "backward": staticmethod(gradients),
-        "jvp": staticmethod(tangent),
-        "vmap": staticmethod(_batched(lambda *arguments: _call(name, *arguments))),
-    }
-    return type(f"gpuconv_{name}", (torch.autograd.Function,), members)
+    def function(**members: Any) -> Any:
+        members = {key: staticmethod(member) for key, member in members.items()}
+        return type(f"gpuconv_{name}", (torch.autograd.Function,), members)
+
+    transforms = None
+    if tensors == 2:
+        rule = _batched(lambda *arguments: call(name, *arguments))
+        transforms = function(forward=forward, setup_context=setup, backward=backward, jvp=tangent, vmap=rule)
+        if hasattr(torch.library, "register_vmap"):
+            torch.library.register_vmap(full, _batched(operator))
+    _operators[name] = _Operator(tensors, compute, function(forward=record, backward=backward).apply, transforms, operator)
 
 
-_functions = {
-    "convolve": _function("convolve", _convolve_backward),
-    "gradient_signal": _function("gradient_signal", _gradient_signal_backward),
-    "gradient_response": _function("gradient_response", _gradient_response_backward),
-}
+_VARYING = "SymInt hop=0, bool linear=False) -> Tensor"
+_PAIR = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames, " + _VARYING
+_SUM = "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch, " + _VARYING
+define("convolve", _PAIR.format("x", "h"), _convolve, _fake, _convolve_backward, _setup)
+define("gradient_signal", _PAIR.format("g", "h"), _gradient_signal, _fake, _gradient_signal_backward, _setup)
+define("gradient_response", _SUM, _gradient_response, _fake_response, _gradient_response_backward, _setup)
 
 
-def _frames_last(x: Tensor, h: Tensor, axis: int) -> Tuple[Tensor, Tensor]:
-    """Returns the operands with their frames last, after the checks of their shapes and devices."""
+@functools.lru_cache(maxsize=1024, typed=True)
+def fit(x: Tuple[int, ...], h: Tuple[int, ...], mode: Mode, axis: int, delay: int) -> Tuple[int, int]:
+    """Returns the window of a mode, after the checks of the shapes of the operands."""
+    one = len(h) == 1
+    check_frames("x", x, axis)
+    check_frames("h", h, -1 if one else axis)
+    if axis not in (-1, len(x) - 1):
+        if not one and len(h) != len(x):
+            raise ValueError(f"with axis={axis} h must have 1 or, as x, {len(x)} dimensions, not {len(h)}")
+        at = axis % len(x)
+        x, h = (shape if len(shape) == 1 else shape[:at] + shape[at + 1 :] + shape[at : at + 1] for shape in (x, h))
+    broadcast_batch(x, h)
+    return window(mode, x[-1], h[-1], delay)
+
+
+def keyed(checks: Any, x: Tensor, h: Tensor) -> Callable[..., Tuple[int, int]]:
+    """Returns checks whose results are kept, as they are; without that where a compiler traces sizes, which are no keys."""
+    found: Callable[..., Tuple[int, int]] = checks if is_eager(x, h) else checks.__wrapped__
+    return found
+
+
+def _prepare(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int) -> Tuple[Tensor, Tensor, int, int]:
+    """Returns the operands with their frames last, and the window, after all checks."""
     if x.device != h.device:
         raise ValueError(f"x is on {x.device} and h on {h.device}; move one of them")
-    one = h.dim() == 1
-    check_frames("x", tuple(x.shape), axis)
-    check_frames("h", tuple(h.shape), -1 if one else axis)
-    if axis in (-1, x.dim() - 1):
-        return x, h
-    if not one and h.dim() != x.dim():
-        raise ValueError(f"with axis={axis} h must have 1 or, as x, {x.dim()} dimensions, not {h.dim()}")
-    return x.movedim(axis, -1), h if one else h.movedim(axis, -1)
+    offset, frames = keyed(fit, x, h)(x.shape, h.shape, mode, axis, delay)
+    if axis not in (-1, x.dim() - 1):
+        x, h = x.movedim(axis, -1), h if h.dim() == 1 else h.movedim(axis, -1)
+    check_taps(x, h)
+    return x, h, offset, frames
 
 
 def convolve_wide(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int) -> Tensor:
     """Convolves float64 by PyTorch's own transforms, whose derivatives PyTorch knows."""
     last = axis in (-1, x.dim() - 1)
-    x, h = _frames_last(x, h, axis)
-    broadcast_batch(tuple(x.shape), tuple(h.shape))
-    check_taps(x, h)
-    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    x, h, offset, frames = _prepare(x, h, mode, axis, delay)
     whole = x.shape[-1] + h.shape[-1] - 1
     size = 1 << (whole - 1).bit_length()
     y = torch.fft.irfft(torch.fft.rfft(x, size) * torch.fft.rfft(h, size), size)[..., offset : min(offset + frames, whole)]
@@ -262,19 +307,13 @@ def convolve(
     check("x", x)
     check("h", h)
     last = axis in (-1, x.dim() - 1)
-    x, h = _frames_last(x, h, axis)
-    batch = broadcast_batch(tuple(x.shape), tuple(h.shape))
-    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    x, h, offset, frames = _prepare(x, h, mode, axis, delay)
     if plain:
         warn_of_axis(tuple(x.shape), h.shape[-1])
-        check_taps(x, h)
         count = _threads() if threads is None else thread_count(threads)
-        made = np.empty(batch + (frames,), np.float32)
-        _host.convolve_into(host(x), host(h), made, offset, count)
-        y = _as(made, x, h)
+        y = _as(_host.compute(CONVOLVE, host(x), host(h), offset, frames, count), x, h)
     else:
-        check_taps(x, h)
-        y = _call("convolve", x, h, offset, frames, 0, False)
+        y = call("convolve", x, h, offset, frames, 0, False)
     return y if last else y.movedim(-1, axis)
 
 
@@ -286,30 +325,32 @@ def convolve_blocks(x: Tensor, h: Tensor, hop: int, linear: bool, offset: int, f
         raise ValueError(f"x is on {x.device} and h on {h.device}; move one of them")
     broadcast_batch(tuple(x.shape), tuple(h.shape))
     check_taps(x, h)
-    if is_plain(x, h):
-        return _convolve(x, h, offset, frames, hop, linear)
-    return _call("convolve", x, h, offset, frames, hop, linear)
+    return call("convolve", x, h, offset, frames, hop, linear)
 
 
+_TYPES = (Tensor, nn.Parameter)
 _modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: len(torch.utils._python_dispatch._get_current_dispatch_mode_stack()))
 
 
-def _is_eager(x: Tensor, h: Tensor) -> bool:
+def is_eager(*tensors: Tensor) -> bool:
     """Returns whether neither a compiler nor a transformation looks at the call, so that samples can be read."""
-    if torch.compiler.is_compiling() or type(x) is not Tensor or type(h) not in (Tensor, nn.Parameter):
+    if torch.compiler.is_compiling() or _transformed() or _modes() or torch._C._is_tracing():
         return False
-    return not x.is_meta and not _transformed() and not _modes() and not torch.jit.is_tracing()
+    for tensor in tensors:
+        if type(tensor) not in _TYPES or tensor.is_meta:
+            return False
+    return True
 
 
 def is_plain(x: Tensor, h: Tensor) -> bool:
     """Returns whether neither autograd nor a compiler nor a transformation looks at the call."""
-    return _is_eager(x, h) and not ((x.requires_grad or h.requires_grad) and torch.is_grad_enabled())
+    return is_eager(x, h) and not ((x.requires_grad or h.requires_grad) and torch.is_grad_enabled())
 
 
 def check_taps(x: Tensor, h: Tensor) -> None:
     """Raises ValueError if h has NaN or infinite taps. Not checked on a GPU, where it would wait for the result, and where a
     compiler or a transformation looks at the call."""
-    if h.is_cuda or not _is_eager(x, h):
+    if h.is_cuda or not is_eager(x, h):
         return
     if not (torch.isfinite(h).all() if h.dtype == torch.float64 else _core.all_finite(host(h))):
         raise ValueError("h has NaN or infinite taps; a response must be finite")

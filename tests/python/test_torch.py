@@ -129,6 +129,41 @@ def test_torch_compile_keeps_one_graph():
     assert torch.allclose(got[0], x.grad) and torch.allclose(got[1], h.grad)
 
 
+class Watching(torch.utils._python_dispatch.TorchDispatchMode):
+    """Keeps the names of the operators that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        self.seen.append(str(operator))
+        return operator(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("call", [
+    lambda x, h, *_: gt.convolve(x, h, "same"),
+    lambda x, h, pre, skip: gt.convolve(x, h, "causal", pre=pre, post=x, skip=skip),
+    lambda x, h, *_: gt.time_varying(x[0], h.expand(3, 3, 20), 30, interpolate="linear"),
+], ids=["plain", "gated", "time-varying"])
+def test_eager_calls_and_operators_give_the_same_bytes(dtype, call):
+    """Values and gradients of first and second order; a mode of PyTorch that looks at calls gets operators of torch.library."""
+    tensors = [torch.randn(*shape).mul(0.1).to(dtype).requires_grad_() for shape in ((4, 3, 90), (3, 20), (90,), (3,))]
+
+    def made():
+        y = call(*tensors)
+        first = [part for part in torch.autograd.grad(y.sum(), tensors, create_graph=True, allow_unused=True) if part is not None]
+        second = torch.autograd.grad(sum(part.sum() for part in first), tensors, allow_unused=True)
+        return [y, *first, *(part for part in second if part is not None)]
+
+    eager = made()
+    with Watching() as mode:
+        operators = made()
+    assert any("gpuconv" in name for name in mode.seen)
+    assert len(eager) == len(operators) > 4 and all(torch.equal(a, b) for a, b in zip(eager, operators))
+
+
 def test_autocast():
     layer, h, x = torch.nn.Linear(64, 64), needing(9), torch.randn(4, 64)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -161,6 +196,8 @@ def test_a_convolution_module():
     assert_close(module(x), 2 * want)
     module.h.data.mul_(2)  # which the version of the tensor does not count
     assert_close(module(x), 4 * want)
+    module.h.numpy()[:] *= 2  # nor what NumPy or another process writes
+    assert_close(module(x), 8 * want)
     for twin in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
         assert torch.equal(twin(x), module(x))
     store = io.BytesIO()
