@@ -8,7 +8,7 @@ install(TARGETS gpuconv_core EXPORT gpuconv_static COMPONENT development)
 if(GPUCONV_WITH_CUDA)
     install(TARGETS gpuconv_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/gpuconv COMPONENT cuda)
 endif()
-install(FILES include/gpuconv.h include/gpuconv_arrays.h TYPE INCLUDE COMPONENT development)
+install(FILES include/gpuconv.h include/gpuconv_arrays.h include/gpuconv_rooms.h TYPE INCLUDE COMPONENT development)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/gpuconv)
 install(EXPORT gpuconv_shared NAMESPACE gpuconv:: FILE gpuconv-shared.cmake DESTINATION ${package} COMPONENT development)

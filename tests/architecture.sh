@@ -28,7 +28,7 @@ allow() {
         for path in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' "$file"); do
             allowed=no
             [ -e "$folder/$path" ] && [ "${path#*/}" = "$path" ] && allowed=yes
-            for pattern in gpuconv.h gpuconv_arrays.h "$@"; do
+            for pattern in gpuconv.h gpuconv_arrays.h gpuconv_rooms.h "$@"; do
                 # shellcheck disable=SC2254 # the pattern is meant as one
                 case $path in $pattern) allowed=yes ;; esac
             done
@@ -49,7 +49,7 @@ allow src/$L/audio "$L/dsp/*" "$L/core/*"
 allow src/$L/report "$L/core/*"
 allow src/$L/ir "$L/audio/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/conv "$L/report/*" $L/ir/object.h "$L/dsp/*" "$L/core/*"
-allow src/$L/conv/cpu $L/conv/plan.h $L/conv/backend.h $L/ir/object.h "$L/dsp/*" "$L/core/*"
+allow src/$L/conv/cpu $L/conv/plan.h $L/conv/backend.h $L/conv/rooms.h $L/ir/object.h $L/ir/ambisonic.h "$L/dsp/*" "$L/core/*"
 allow src/$L/conv/cuda $L/conv/plan.h $L/conv/backend.h $L/ir/object.h kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/measure "$L/conv/*" "$L/conv/cpu/*" "$L/conv/cuda/*" kernels/engine/kernels.h kernels/measure/measure.h "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/file $L/measure/measure.h "$L/conv/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
@@ -132,7 +132,7 @@ only src/gpuconv/play/control_midi.c 'jack/[a-z]*\.h'
 only 'src/lv2/window/*' 'cairo/[a-z-]*\.h|X11/[A-Za-z]*\.h'
 
 # Each public header stands alone, as C and as C++, without CUDA's headers.
-for header in gpuconv.h gpuconv_arrays.h; do
+for header in gpuconv.h gpuconv_arrays.h gpuconv_rooms.h; do
     printf '#include "%s"\nint main(void) { return 0; }\n' $header |
         ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -Iinclude -x c - || complain "$header does not compile alone"
     if command -v "${CXX:-c++}" >/dev/null; then

@@ -2,7 +2,7 @@
  * of the headers are read, so that a new one that is missing here fails the test. */
 #include "harness.h"
 
-#include "gpuconv_arrays.h"
+#include "gpuconv_rooms.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,6 +27,7 @@ static struct {
     gpuconv_realtime_config realtime_config;
     gpuconv_job job;
     gpuconv_arrays_job arrays_job;
+    gpuconv_rooms_job rooms;
     gpuconv_arrays *arrays, *made_arrays;
     gpuconv_responses *prepared, *made_responses;
     gpuconv_streamer *streamer, *made_streamer;
@@ -213,6 +214,8 @@ static int null; /* the number of the pointer that is NULL */
     REFUSED(gpuconv_streamer_process, 3,                                                                               \
             gpuconv_streamer_process(P(0, o.streamer), P(1, &o.rows), P(2, &o.rows), NULL, E))                         \
     REFUSED(gpuconv_streamer_reset, 1, gpuconv_streamer_reset(P(0, o.streamer), NULL, E))                              \
+    REFUSED(gpuconv_rooms_simulate, 3, gpuconv_rooms_simulate(P(0, o.arrays), P(1, &o.rooms), P(2, o.samples), E))     \
+    NEUTRAL(gpuconv_rooms_job_init, 1, DONE(gpuconv_rooms_job_init(NULL, sizeof o.rooms)))                             \
     NEUTRAL(gpuconv_arrays_free, 1, DONE(gpuconv_arrays_free(NULL)))                                                   \
     NEUTRAL(gpuconv_arrays_job_init, 1, DONE(gpuconv_arrays_job_init(NULL, sizeof o.arrays_job)))                      \
     NEUTRAL(gpuconv_responses_free, 1, DONE(gpuconv_responses_free(NULL)))                                             \
@@ -262,6 +265,7 @@ static void make_objects(void) {
     CHECK(!gpuconv_report_new(&o.report) && !gpuconv_arrays_new_cpu(1, &o.arrays, NULL), "no report");
     o.rows = gpuconv_rows_of_floats(o.samples, 1, 64);
     o.arrays_job = gpuconv_arrays_job_default();
+    o.rooms = gpuconv_rooms_job_default();
     o.arrays_job.signal = o.arrays_job.response = o.arrays_job.output = o.rows;
     CHECK(!gpuconv_responses_new(o.arrays, &o.rows, 64, NULL, &o.prepared, NULL), "no responses");
     CHECK(!gpuconv_streamer_new(o.arrays, &o.rows, 1, 64, NULL, &o.streamer, NULL), "no streamer");
@@ -315,8 +319,9 @@ static int check_header(const char *path) {
 
 static void every_function_of_the_headers_is_tested(void **state) {
     (void)state;
-    const int found =
-        check_header(TESTS_SOURCE "/include/gpuconv.h") + check_header(TESTS_SOURCE "/include/gpuconv_arrays.h");
+    const int found = check_header(TESTS_SOURCE "/include/gpuconv.h") +
+                      check_header(TESTS_SOURCE "/include/gpuconv_arrays.h") +
+                      check_header(TESTS_SOURCE "/include/gpuconv_rooms.h");
     assert_int_equal(found, COUNT(entries) + COUNT(left_out));
 }
 

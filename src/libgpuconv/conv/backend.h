@@ -80,6 +80,7 @@ typedef struct gc_stream_executor {
 /* The public functions (arrays.c) check every argument that does not depend on the backend, once for all of them, and
  * call the functions of this table. */
 typedef struct gc_rows_executor gc_rows_executor;
+struct gc_rooms;
 
 /* The beginnings of the backends' objects. */
 struct gpuconv_arrays {
@@ -140,6 +141,10 @@ struct gc_rows_executor {
                               struct CUstream_st *stream, gpuconv_error *error);
     gpuconv_status (*reset)(gpuconv_streamer *streamer, struct CUstream_st *stream, gpuconv_error *error);
     void (*free_streamer)(gpuconv_streamer *streamer);
+
+    /* As gpuconv_rooms_simulate, for rooms that were checked (rooms.h). NULL: none. */
+    gpuconv_status (*simulate)(gpuconv_arrays *arrays, const struct gc_rooms *rooms, float *output,
+                               gpuconv_error *error);
 };
 
 extern const gc_rows_executor gc_rows_cpu, gc_rows_cuda;

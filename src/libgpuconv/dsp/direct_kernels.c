@@ -15,6 +15,7 @@
 #include "simd.h"
 
 #include "fft_kernels.h"
+#include "image_kernels.h"
 #include "libgpuconv/core/memory.h"
 #include "matrix_product.h"
 #include "motion_kernels.h"
@@ -264,8 +265,9 @@ static float multiply_add_loop(int64_t rounds, double *operations) {
 extern const gc_fft_kernels GC_FFT_SET;
 extern const gc_matrix_kernels GC_MATRIX_SET;
 extern const gc_motion_kernels GC_MOTION_SET;
+extern const gc_image_kernels GC_IMAGE_SET;
 extern gc_pcm_unpacker GC_PCM_UNPACK;
 extern gc_pcm_packer GC_PCM_PACK;
 
-const gc_simd GC_SIMD = {SET_NAME,       direct,         multiply_add_loop, &GC_FFT_SET,
-                         &GC_MATRIX_SET, &GC_MOTION_SET, GC_PCM_UNPACK,     GC_PCM_PACK};
+const gc_simd GC_SIMD = {SET_NAME,       direct,        multiply_add_loop, &GC_FFT_SET, &GC_MATRIX_SET,
+                         &GC_MOTION_SET, &GC_IMAGE_SET, GC_PCM_UNPACK,     GC_PCM_PACK};

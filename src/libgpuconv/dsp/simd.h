@@ -24,6 +24,7 @@ typedef struct gc_simd {
     const struct gc_fft_kernels *fft;       /* called by fft.c */
     const struct gc_matrix_kernels *matrix; /* called by matrix_product.c */
     const struct gc_motion_kernels *motion; /* called by delay_line.c, and for sources that move */
+    const struct gc_image_kernels *image;   /* called by conv/cpu/cpu_rooms.c */
 
     /* called by pcm.c */
     gc_pcm_unpacker *unpack;

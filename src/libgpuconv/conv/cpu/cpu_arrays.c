@@ -9,7 +9,9 @@
  * double precision in a fixed order, so that the sum does not depend on the threads.
  */
 #include "cpu_algorithm.h"
+#include "cpu_rooms.h"
 #include "libgpuconv/conv/backend.h"
+#include "libgpuconv/conv/rooms.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -558,6 +560,10 @@ static gpuconv_status run_job(const gpuconv_arrays_plan *plan, const gpuconv_arr
     return status ? status : run_products((gc_cpu_arrays *)plan->arrays, job, &plan->shape, error);
 }
 
+static gpuconv_status simulate(gpuconv_arrays *arrays, const gc_rooms *rooms, float *output, gpuconv_error *error) {
+    return gc_cpu_simulate(((gc_cpu_arrays *)arrays)->rows.pool, rooms, output, error);
+}
+
 const gc_rows_executor gc_rows_cpu = {
     .open = open_arrays,
     .free = free_arrays,
@@ -573,4 +579,5 @@ const gc_rows_executor gc_rows_cpu = {
     .process = process,
     .reset = reset,
     .free_streamer = free_streamer,
+    .simulate = simulate,
 };

@@ -1,0 +1,140 @@
+/**
+ * @file
+ * Impulse responses of shoebox rooms by image sources: batches of rooms, on all cores of the CPU, into the caller's
+ * memory.
+ *
+ * Conventions (besides those of gpuconv.h and gpuconv_arrays.h)
+ *
+ * - A room is the box 0..size[0] by 0..size[1] by 0..size[2], in metres. A direction has an azimuth (0 along x, 90
+ *   along y) and an elevation (90 along z), in degrees.
+ * - The pressure at 1 m from a source in the open is 1: image i arrives at t_i = d_i / c with, in band b,
+ *
+ *       1 / d_i * product over the walls w of (1 - absorption_wb)^(hits_iw / 2) * exp(-air_b d_i / 2) * patterns
+ *
+ *   (Allen and Berkley, Image method for efficiently simulating small-room acoustics, 1979). d_i is the distance from
+ *   the receiver to image i, hits_iw the number of its reflections at wall w. Each image is interpolated by the kernel
+ *   w(x) = sin(pi x) / (pi x) (1 + cos(pi x / 24)) / 2 for |x| < 24 frames.
+ * - Bands are octaves with the centres 62.5 Hz * 2^b. They are added with weights cos^2(pi/2 log2(f / centre)), which
+ *   add up to one; the lowest band in use has all below its centre, the highest all above. Bands whose centre is not
+ *   below half the rate are not used. The filters are the weights at P frequencies, P the power of two from rate / 6
+ *   and 1024 on, under a Hann window of P / 2 frames. They are symmetric in time: where bands differ, they ring before
+ *   a reflection too.
+ * - Air absorbs as in ISO 9613-1 at one atmosphere. The speed of sound is 343.2 m/s at 20 degrees C and grows with the
+ *   root of the absolute temperature.
+ * - The same job gives the same bytes on processors with the same instruction set, with any number of threads. A room
+ *   gives the same bytes alone as at the same index of a batch.
+ */
+#ifndef GPUCONV_ROOMS_H
+#define GPUCONV_ROOMS_H
+
+#include "gpuconv_arrays.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * @defgroup gpuconv_group_rooms Rooms
+ * @{
+ */
+
+enum {
+    GPUCONV_ROOM_BANDS = 9,    /**< octaves from 62.5 Hz to 16 kHz */
+    GPUCONV_ROOM_AMBISONIC = 4 /**< highest ambisonic order of receivers */
+};
+
+/** A room. */
+typedef struct gpuconv_room {
+    double size[3]; /**< metres, each 0.1..1000 */
+    double absorption[6][GPUCONV_ROOM_BANDS]; /**< part of the energy, 0..1, that each wall absorbs at a reflection: x
+                                                   low, x high, y low, y high, floor, ceiling. With `rt60` only the
+                                                   proportions of its exponents -ln(1 - absorption) count, and all 0
+                                                   means equal walls */
+    double rt60[GPUCONV_ROOM_BANDS]; /**< seconds in which the walls alone (air shortens it) let a band decay by 60 dB,
+                                          each 0.01..1000; all 0: `absorption` counts as it is. Refused where a wall
+                                          would absorb more than 99 % */
+} gpuconv_room;
+
+/** A source or a receiver. */
+typedef struct gpuconv_room_point {
+    double at[3];              /**< metres; inside the room */
+    double azimuth, elevation; /**< degrees of its main axis, -360..360 and -90..90; of an ambisonic receiver: of its
+                                    front */
+    double omni; /**< its pattern, omni + (1 - omni) cos(angle to the axis), 0..1: 1 omnidirectional, 0.75 wide cardioid,
+                      0.5 cardioid, 0.37 supercardioid, 0.25 hypercardioid, 0 figure eight. Ambisonic receivers ignore
+                      it */
+} gpuconv_room_point;
+
+/** How the absorption of the walls follows from gpuconv_room.rt60. */
+typedef enum gpuconv_room_formula {
+    GPUCONV_ROOM_IMAGES = 0, /**< the decay of the box's own images, -5 to -35 dB: waves along the long sides meet walls
+                                  less often, so that a box decays more slowly than a diffuse field */
+    GPUCONV_ROOM_EYRING,     /**< rt60 = 13.8155 * 4 V / (c S a), a = mean of -ln(1 - absorption) by area */
+    GPUCONV_ROOM_SABINE      /**< rt60 = 13.8155 * 4 V / (c S a), a = mean of the absorption by area */
+} gpuconv_room_formula;
+
+/** Responses to simulate. Every room has as many sources and receivers. */
+typedef struct gpuconv_rooms_job {
+    size_t size;              /**< bytes of the structure, set by gpuconv_rooms_job_default */
+    const gpuconv_room *room; /**< the rooms */
+    int64_t rooms;            /**< 1..2^30 */
+    const gpuconv_room_point *source; /**< the sources of the first room, then those of the second */
+    int64_t sources;                  /**< of each room, 1..2^20; 1 (default) */
+    const gpuconv_room_point *receiver; /**< the receivers of the first room, then those of the second */
+    int64_t receivers;                  /**< of each room, 1..2^20; 1 (default) */
+    int ambisonic;  /**< 0 (default): a receiver has one channel and its pattern. 1..4: it has (ambisonic + 1)^2 channels
+                         of spherical harmonics, order ACN, normalisation SN3D, in the coordinates of its front */
+    double rate;    /**< frames a second, 1000..1000000; 16000 (default) */
+    int64_t frames; /**< of a response, 1..2^27; 8000 (default) */
+    int64_t origin; /**< frame at which the source sounds, -2^27..2^27; 0 (default). The kernel of a sound in the first
+                         24 frames is cut at frame 0 */
+    gpuconv_room_formula formula; /**< IMAGES (default) */
+    bool air;                     /**< with the absorption of air; false (default) */
+    double temperature;           /**< degrees C, -20..50; 20 (default) */
+    double humidity;              /**< per cent, 0..100; 50 (default) */
+    double images_seconds; /**< images that arrive later are left out; 0 (default): none are. The direct sound stays */
+    int images_order;      /**< images with more reflections are left out; -1 (default): none are */
+    double images_level;   /**< images that arrive after the reverberation's energy of the slowest band fell by so many dB
+                                are left out; 0 (default): none are */
+    bool tail;    /**< noise for the images that were left out; false (default): nothing. The noise is made of images at
+                       random places, one a frame, with random sign and the mean energy of those that are left out: it
+                       has the decay of each direction and band, and the receivers of a room receive the same ones, with
+                       the coherence of a diffuse field. Images and noise are exchanged over the last tenth of the time
+                       of the images. At low frequencies the images have up to 3 dB more near a wall, and less elsewhere,
+                       which the noise does not have */
+    double highpass; /**< Hz, of a Butterworth filter of fourth order, forwards in time; 0 (default): none. The sum of
+                          images has a constant pressure that no real source makes */
+    uint64_t seed;   /**< of the noise; 1 (default) */
+} gpuconv_rooms_job;
+
+/** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function
+ * below. */
+GPUCONV_API void gpuconv_rooms_job_init(gpuconv_rooms_job *job, size_t size);
+
+/** Returns a job with the defaults, to which the caller adds rooms, sources and receivers. */
+static inline gpuconv_rooms_job gpuconv_rooms_job_default(void) {
+    gpuconv_rooms_job job;
+    gpuconv_rooms_job_init(&job, sizeof job);
+    return job;
+}
+
+/**
+ * Computes the responses. The time grows with the number of images, about 4.19 (c t)^3 / V for each source and receiver.
+ * Every thread that works needs 24 bytes for each frame, band that differs from the others, and channel.
+ * @param place        on the CPU; belongs to one thread at a time
+ * @param job          read during the call
+ * @param[out] output  rooms x sources x receivers x channels x frames floats
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return ARGUMENT (the message names the field, its value and its range; nothing was written), MEMORY, CANCELLED (the
+ * output is incomplete), UNSUPPORTED (a place on a GPU)
+ */
+GPUCONV_API gpuconv_status gpuconv_rooms_simulate(gpuconv_arrays *place, const gpuconv_rooms_job *job, float *output,
+                                                  gpuconv_error *error);
+
+/** @} */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

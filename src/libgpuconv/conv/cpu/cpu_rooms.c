@@ -1,0 +1,550 @@
+/*
+ * Rooms by image sources on the CPU (gpuconv_rooms.h). A thread computes the response of one source at one receiver:
+ *
+ *   images -> sums: 6 steps a frame, one lane for each band (and ambisonic channel) -> air -> frames -> bands added
+ *
+ * Image n of an axis is at n L + s for even n, (n + 1) L - s for odd n, and was reflected |n| times by the two walls in
+ * turn. Coordinates and products of reflections are tables of each axis. The images of a room are then rows along its
+ * shortest side: one distance, one step, and for each lane one product of the gain of the row with that of the table.
+ * An image is a cubic B-spline of four steps in the sums (dsp/image_kernels.c). One filter for all images makes the windowed
+ * sinc of it: its spectrum is that of the windowed sinc divided by that of the spline, (sin(pi f / 6) / (pi f / 6))^4
+ * with f in cycles a frame. What is left of the spline's repetition at 6 f0 is at most (f / (6 - f))^4 of an image,
+ * -86 dB at the highest frequencies and far less below. The absorption of air depends on the distance only, that is on the
+ * step, and is applied to the sums.
+ *
+ * The noise of the tail is made of images too. In each frame one is put at a random place on the sphere that arrives in
+ * it, and gets the reflections of the room's repetition in which it lies, and the energy of all images of this frame. */
+#include "cpu_rooms.h"
+
+#include "libgpuconv/core/cancel.h"
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/random.h"
+#include "libgpuconv/core/subnormal.h"
+#include "libgpuconv/dsp/fft.h"
+#include "libgpuconv/dsp/fourier.h"
+#include "libgpuconv/dsp/image_kernels.h"
+#include "libgpuconv/ir/ambisonic.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PI 3.14159265358979323846
+#define SUMS_BYTES (INT64_C(256) << 20) /* of a thread, above which bands are computed one after another */
+#define NO_FADE 1e30
+enum { KERNEL_FRAMES = 24, DESIGN = 2048, LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 7 };
+
+/* ---- Shared by the threads --------------------------------------------------------------------------------------- */
+
+/* Scratch memory of a thread. */
+typedef struct scratch {
+    float *sums, *frames;   /* the accumulator; its frames, `lanes` each */
+    float *signal, *spectra; /* one block; those of `together` bands */
+} scratch;
+
+typedef struct work {
+    const gc_rooms *rooms;
+    float *output;
+    const gc_simd *simd;
+    int bands, together; /* most bands of a room; those that are computed at a time */
+    int lanes;           /* most lanes of an accumulator */
+    int64_t steps;       /* of the accumulator */
+    double per_metre;    /* steps a metre */
+    double end;          /* metres from which on no image is in the response */
+    float taps[GC_IMAGE_TAPS];
+    gc_fft *fft;       /* for the sum of bands; NULL: every room has one */
+    int64_t points;    /* of its transforms */
+    int64_t lead;      /* frames by which the filters of bands delay */
+    float *band;       /* spectra of their filters */
+    scratch *scratch;
+    atomic_bool failed; /* a thread had no memory */
+} work;
+
+/* Fills the filter that makes frames of the accumulator. Returns false without memory. */
+static bool design_taps(float taps[GC_IMAGE_TAPS]) {
+    double *re = gc_calloc(2 * DESIGN, sizeof *re), *im = re + DESIGN;
+    if (!re)
+        return false;
+    for (int i = -KERNEL_FRAMES * GC_IMAGE_STEPS + 1; i < KERNEL_FRAMES * GC_IMAGE_STEPS; i++) {
+        const double x = (double)i / GC_IMAGE_STEPS;
+        re[(i + DESIGN) % DESIGN] = (i ? sin(PI * x) / (PI * x) : 1) * (0.5 + 0.5 * cos(PI * x / KERNEL_FRAMES));
+    }
+    bool good = gc_fourier(re, im, DESIGN, -1);
+    for (int k = 1; k < DESIGN; k++) {
+        const double x = PI * (k < DESIGN / 2 ? k : DESIGN - k) / DESIGN, spline = pow(sin(x) / x, 4);
+        re[k] /= spline;
+        im[k] /= spline;
+    }
+    good = good && gc_fourier(re, im, DESIGN, 1);
+    for (int j = 0; j <= 2 * GC_IMAGE_HALF; j++)
+        taps[j] = (float)(re[(j - GC_IMAGE_HALF + DESIGN) % DESIGN] / DESIGN);
+    free(re);
+    return good;
+}
+
+/* Makes the spectra of the filters of the bands. Their sum is a pulse after `lead` frames. */
+static bool design_bands(work *w) {
+    const gc_rooms *r = w->rooms;
+    const int64_t design = gc_power_of_two((int64_t)fmax(r->job.rate / 6, 1024)), half = design / 4;
+    w->points = gc_power_of_two(gc_max(r->job.frames + 2 * half, GC_FFT_MIN_POINTS));
+    w->lead = half;
+    w->fft = gc_fft_new(w->simd, w->points);
+    w->band = w->fft ? gc_calloc(gc_fft_floats(w->fft) * r->bands, sizeof *w->band) : NULL;
+    double *re = gc_calloc(2 * design, sizeof *re), *im = re + design;
+    float *taps = gc_calloc(w->points, sizeof *taps);
+    bool good = w->band && re && taps;
+    for (int b = 0; b < r->bands && good; b++) {
+        for (int64_t k = 0; k < design; k++) {
+            re[k] = gc_room_weight(b, r->bands, (double)gc_min(k, design - k) * r->job.rate / (double)design);
+            im[k] = 0;
+        }
+        good = gc_fourier(re, im, design, 1);
+        for (int64_t i = -half; i <= half; i++)
+            taps[i + half] = (float)(re[(i + design) % design] / (double)design *
+                                     (0.5 + 0.5 * cos(PI * (double)i / (double)half)) * 2 / (double)w->points);
+        if (good)
+            gc_fft_forward(w->fft, taps, w->band + b * gc_fft_floats(w->fft));
+    }
+    free(re);
+    free(taps);
+    return good;
+}
+
+/* ---- One response ------------------------------------------------------------------------------------------------ */
+
+/* The images of one axis, -most..most; tables point to image 0. */
+typedef struct axis {
+    int64_t most;
+    double *to;        /* coordinate of the image minus that of the receiver */
+    float *gain;       /* of the reflections, `stride` bands for each image */
+    float *pattern[2]; /* receiver and source: the part that this axis adds to a pattern */
+} axis;
+
+typedef struct response {
+    const work *w;
+    const gpuconv_room *room;
+    const gc_room *walls;
+    const gpuconv_room_point *source, *receiver, *first_source, *first_receiver;
+    int64_t index;             /* of the room */
+    int from, classes;         /* bands of this pass */
+    int lanes, stride;         /* of the accumulator; bands of an image in the tables */
+    double facing[2][3];       /* axes of receiver and source times 1 - omni */
+    bool directed[2];          /* whether they have a pattern */
+    gc_rotation front;         /* of an ambisonic receiver */
+    double reach, fade;        /* as in gc_image_row */
+    axis axis[3];
+    float *sums;
+} response;
+
+static bool is_odd(int64_t n) {
+    return n & 1;
+}
+
+/* Returns the coordinate of image n of a coordinate s. */
+static double image_of(int64_t n, double size, double s) {
+    return is_odd(n) ? (double)(n + 1) * size - s : (double)n * size + s;
+}
+
+/* Fills the tables of an axis; `memory` has room for them. */
+static void fill_axis(response *p, int a) {
+    axis *x = &p->axis[a];
+    const double size = p->room->size[a];
+    for (int64_t n = -x->most; n <= x->most; n++) {
+        const int64_t hits = n < 0 ? -n : n, first = (hits + 1) / 2, second = hits / 2;
+        const int64_t low = n < 0 ? first : second, high = n < 0 ? second : first;
+        x->to[n] = image_of(n, size, p->source->at[a]) - p->receiver->at[a];
+        x->pattern[0][n] = (float)(p->facing[0][a] * x->to[n]);
+        x->pattern[1][n] = (float)((is_odd(n) ? 1 : -1) * p->facing[1][a] * x->to[n]);
+        for (int c = 0; c < p->classes; c++) {
+            const double *loss[2] = {p->walls->loss[2 * a], p->walls->loss[2 * a + 1]};
+            const double nepers = (low ? (double)low * loss[0][p->from + c] : 0) +
+                                  (high ? (double)high * loss[1][p->from + c] : 0);
+            x->gain[n * p->stride + c] = (float)exp(-nepers / 2);
+        }
+    }
+}
+
+/* Allocates and fills the tables. Returns NULL without memory; the caller frees the result. */
+static void *make_tables(response *p, double farthest) {
+    int64_t bytes = 0;
+    for (int a = 0; a < 3; a++) {
+        p->axis[a].most = (int64_t)(farthest / p->room->size[a]) + 2;
+        bytes += (2 * p->axis[a].most + 1) * (int64_t)(sizeof(double) + (size_t)(p->stride + 2) * sizeof(float));
+    }
+    double *memory = gc_calloc(bytes, 1), *at = memory;
+    float *next;
+    for (int a = 0; a < 3 && memory; a++) {
+        p->axis[a].to = at + p->axis[a].most;
+        at += 2 * p->axis[a].most + 1;
+    }
+    next = (float *)at;
+    for (int a = 0; a < 3 && memory; a++) {
+        axis *x = &p->axis[a];
+        const int64_t images = 2 * x->most + 1;
+        x->gain = next + x->most * p->stride;
+        x->pattern[0] = next + images * p->stride + x->most;
+        x->pattern[1] = x->pattern[0] + images;
+        next += images * (p->stride + 2);
+        fill_axis(p, a);
+    }
+    return memory;
+}
+
+/* Adds the images of a row to the sums. Without channels `gain` and `outer` are those of the lanes; with channels those
+ * of the bands, and `direction` has the directions of GC_IMAGE_BLOCK images or fewer. */
+static void add_images(const response *p, gc_image_row *row, const float *outer, const double (*direction)[3]) {
+    const gc_rooms *r = p->w->rooms;
+    float wide[LANES_MAX] = {0}, gain[GC_IMAGE_BLOCK * LANES_MAX];
+    double value[25];
+    row->scale = p->w->per_metre;
+    row->origin = (double)(r->job.origin * GC_IMAGE_STEPS + GC_IMAGE_HALF);
+    row->limit = (double)(r->job.frames * GC_IMAGE_STEPS + 2 * GC_IMAGE_HALF);
+    row->outer = outer;
+    row->lanes = p->lanes;
+    if (r->job.ambisonic) {
+        for (int k = 0; k < r->channels * p->classes; k++)
+            wide[k] = outer[k % p->classes];
+        for (int64_t i = 0; i < row->count; i++) {
+            double turned[3];
+            gc_rotate_to_head(&p->front, direction[i], turned);
+            gc_spherical_harmonics(r->job.ambisonic, turned, value);
+            for (int k = 0; k < p->lanes; k++)
+                gain[i * p->lanes + k] = k < r->channels * p->classes
+                                             ? (float)value[k / p->classes] * row->gain[i * row->stride + k % p->classes]
+                                             : 0;
+        }
+        row->outer = wide;
+        row->gain = gain;
+        row->stride = p->lanes;
+    }
+    p->w->simd->image->add(row, p->sums);
+}
+
+/* Adds the images that differ in axis `in` only, from image `first` on, in blocks if they have channels. */
+static void add_row(const response *p, int in, int64_t first, int64_t count, const int64_t at[3], double across) {
+    const axis *x = &p->axis[in];
+    const int u = (in + 1) % 3, v = (in + 2) % 3;
+    const int64_t block = p->w->rooms->job.ambisonic ? GC_IMAGE_BLOCK : count;
+    float outer[LANES_MAX] = {0};
+    double direction[GC_IMAGE_BLOCK][3];
+    for (int c = 0; c < p->classes; c++)
+        outer[c] = p->axis[u].gain[at[u] * p->stride + c] * p->axis[v].gain[at[v] * p->stride + c];
+    for (int64_t done = 0; done < count; done += block) {
+        const int64_t n = first + done;
+        gc_image_row row = {.count = gc_min(block, count - done),
+                            .along = x->to + n,
+                            .across = across,
+                            .reach = p->reach,
+                            .fade = p->fade,
+                            .gain = x->gain + n * p->stride,
+                            .stride = p->stride};
+        for (int k = 0; k < 2; k++)
+            if (p->directed[k])
+                row.pattern[k] = (gc_image_pattern){
+                    (float)(k ? p->source : p->receiver)->omni,
+                    p->axis[u].pattern[k][at[u]] + p->axis[v].pattern[k][at[v]], x->pattern[k] + n};
+        for (int64_t i = 0; i < row.count && p->w->rooms->job.ambisonic; i++) {
+            direction[i][u] = p->axis[u].to[at[u]];
+            direction[i][v] = p->axis[v].to[at[v]];
+            direction[i][in] = x->to[n + i];
+        }
+        add_images(p, &row, outer, direction);
+    }
+}
+
+/* Finds the images of an axis that may be nearer than `reach` in this coordinate, of at most `order` reflections. */
+static int64_t find_range(const response *p, int a, double reach, int64_t order, int64_t *first) {
+    const double size = p->room->size[a], at = p->receiver->at[a];
+    const int64_t most = gc_min(order, p->axis[a].most);
+    *first = gc_max((int64_t)floor((at - reach) / size), -most);
+    return gc_min((int64_t)floor((at + reach) / size), most) - *first + 1;
+}
+
+static void add_all_images(const response *p) {
+    int in = 0;
+    for (int a = 1; a < 3; a++)
+        in = p->room->size[a] < p->room->size[in] ? a : in;
+    const int u = (in + 1) % 3, v = (in + 2) % 3, limit = p->w->rooms->job.images_order;
+    const int64_t order = limit < 0 ? INT32_MAX : limit;
+    const double square = p->reach * p->reach;
+    int64_t at[3], begin_u, begin_v, begin;
+    const int64_t count_u = find_range(p, u, p->reach, order, &begin_u);
+    for (at[u] = begin_u; at[u] < begin_u + count_u && !gc_cancelled(); at[u]++) {
+        const double x = p->axis[u].to[at[u]], left = square - x * x;
+        if (left <= 0)
+            continue;
+        const int64_t order_v = order - llabs(at[u]), count_v = find_range(p, v, sqrt(left), order_v, &begin_v);
+        for (at[v] = begin_v; at[v] < begin_v + count_v; at[v]++) {
+            const double y = p->axis[v].to[at[v]], rest = left - y * y;
+            if (rest <= 0)
+                continue;
+            const int64_t count = find_range(p, in, sqrt(rest), order_v - llabs(at[v]), &begin);
+            if (count > 0)
+                add_row(p, in, begin, count, at, x * x + y * y);
+        }
+    }
+}
+
+/* ---- Noise ------------------------------------------------------------------------------------------------------- */
+
+/* One image at a random place: its amplitude in each band, its distance and what it adds to the patterns. */
+typedef struct pulses {
+    double distance[GC_IMAGE_BLOCK], direction[GC_IMAGE_BLOCK][3];
+    float *gain, pattern[2][GC_IMAGE_BLOCK];
+} pulses;
+
+/* Makes image number `slot` at random, in the shell of this slot around the room's first receiver. Returns false if
+ * the images without noise have it. */
+static bool draw_image(const response *p, int64_t slot, double shell, pulses *to, int i) {
+    const gpuconv_rooms_job *job = &p->w->rooms->job;
+    uint64_t state = gc_mix_bits(gc_mix_bits(job->seed + (uint64_t)p->index * GC_SPLITMIX_STEP) + (uint64_t)slot);
+    const uint64_t a = gc_random_bits(&state), b = gc_random_bits(&state);
+    const double far = ((double)slot + (double)(a >> 11) * 0x1p-53) * shell, z = (double)(b >> 32) * 0x1p-31 - 1;
+    const double angle = 2 * PI * (double)(b & 0xffffffff) * 0x1p-32, flat = sqrt(fmax(0, 1 - z * z));
+    const double n[3] = {flat * cos(angle), flat * sin(angle), z};
+    double square = 0, part[2] = {0}, volume = 1;
+    const float *gain[3];
+    int64_t order = 0;
+    for (int k = 0; k < 3; k++) {
+        const double size = p->room->size[k], place = p->first_receiver->at[k] + far * n[k];
+        const int64_t most = p->axis[k].most, cell = gc_min(gc_max((int64_t)floor(place / size), -most), most);
+        const double moved = p->source->at[k] - p->first_source->at[k], mirror = is_odd(cell) ? -1 : 1;
+        const double d = place + mirror * moved - p->receiver->at[k];
+        to->direction[i][k] = d;
+        square += d * d;
+        part[0] += p->facing[0][k] * d;
+        part[1] -= mirror * p->facing[1][k] * d;
+        gain[k] = p->axis[k].gain + cell * p->stride;
+        order += llabs(cell);
+        volume *= size;
+    }
+    const double distance = sqrt(square), kept = fmin(fmax((p->reach - distance) * p->fade, 0), 1);
+    const double energy = job->images_order >= 0 && order > job->images_order ? 1 : 1 - kept;
+    const float amplitude = (float)((a & 1 ? -1 : 1) * far * sqrt(energy * 4 * PI * shell / volume));
+    to->distance[i] = fmax(distance, 0.01);
+    to->pattern[0][i] = (float)part[0];
+    to->pattern[1][i] = (float)part[1];
+    for (int c = 0; c < p->classes; c++)
+        to->gain[i * p->stride + c] = amplitude * gain[0][c] * gain[1][c] * gain[2][c];
+    return energy > 0 && distance < p->w->end;
+}
+
+static void add_noise(const response *p) {
+    const gc_rooms *r = p->w->rooms;
+    const double shell = r->speed / r->job.rate;
+    float gain[GC_IMAGE_BLOCK * LANES_MAX] = {0}, outer[LANES_MAX];
+    pulses drawn = {.gain = gain};
+    double apart = 0;
+    for (int k = 0; k < 3; k++) /* more than the difference of the distances of an image */
+        apart += fabs(p->receiver->at[k] - p->first_receiver->at[k]) + fabs(p->source->at[k] - p->first_source->at[k]);
+    for (int c = 0; c < LANES_MAX; c++)
+        outer[c] = 1;
+    const double begin = r->job.images_order >= 0 ? 0 : fmax(p->reach - 1 / p->fade - apart, 0);
+    int64_t slot = (int64_t)(begin / shell);
+    const int64_t last = (int64_t)((p->w->end + apart) / shell);
+    while (slot <= last && !gc_cancelled()) {
+        int count = 0;
+        for (; slot <= last && count < GC_IMAGE_BLOCK; slot++)
+            count += draw_image(p, slot, shell, &drawn, count);
+        gc_image_row row = {.count = count,
+                            .along = drawn.distance,
+                            .reach = NO_FADE,
+                            .fade = 1,
+                            .gain = gain,
+                            .stride = p->stride};
+        for (int k = 0; k < 2; k++)
+            if (p->directed[k])
+                row.pattern[k] =
+                    (gc_image_pattern){(float)(k ? p->source : p->receiver)->omni, 0, drawn.pattern[k]};
+        add_images(p, &row, outer, (const double (*)[3])drawn.direction);
+    }
+}
+
+/* ---- From sums to the output ------------------------------------------------------------------------------------- */
+
+/* Multiplies the sums with the absorption of air over the distance of each step. */
+static void absorb_air(const response *p) {
+    const gc_rooms *r = p->w->rooms;
+    enum { RUN = 256 };
+    for (int lane = 0; lane < r->channels * p->classes && r->job.air; lane++) {
+        const double air = r->air[p->from + lane % p->classes] / p->w->per_metre;
+        const float step = (float)exp(-air);
+        float factor = 1;
+        for (int64_t m = 0; m < p->w->steps; m++) {
+            if (m % RUN == 0)
+                factor = (float)exp(-air * fmax((double)(m - 1 - GC_IMAGE_HALF - r->job.origin * GC_IMAGE_STEPS), 0));
+            p->sums[m * p->lanes + lane] *= factor;
+            factor *= step;
+        }
+    }
+}
+
+/* Filters in place: a Butterworth high-pass of second order with this quality, twice for one of fourth order
+ * (coefficients from Bristow-Johnson's Audio EQ Cookbook). */
+static void pass_high(float *samples, int64_t frames, double turn, double quality) {
+    const double alpha = sin(turn) / (2 * quality), a0 = 1 + alpha, a1 = -2 * cos(turn) / a0, a2 = (1 - alpha) / a0;
+    const double b0 = (1 + cos(turn)) / 2 / a0;
+    double s1 = 0, s2 = 0;
+    for (int64_t n = 0; n < frames; n++) {
+        const double in = samples[n], out = b0 * in + s1;
+        s1 = -2 * b0 * in - a1 * out + s2;
+        s2 = b0 * in - a2 * out;
+        samples[n] = (float)out;
+    }
+}
+
+/* Writes the bands of this pass to one channel of the output, or adds them to it. */
+static void write_channel(const response *p, const scratch *s, int channel, float *out) {
+    const work *w = p->w;
+    const int64_t frames = w->rooms->job.frames, floats = w->fft ? gc_fft_floats(w->fft) : 0;
+    const float *x[GPUCONV_ROOM_BANDS], *h[GPUCONV_ROOM_BANDS];
+    for (int c = 0; c < p->classes; c++) {
+        const float *from = s->frames + channel * p->classes + c;
+        float *to = p->walls->bands > 1 ? s->signal : out;
+        for (int64_t n = 0; n < frames; n++)
+            to[n] = from[n * p->lanes];
+        if (p->walls->bands == 1)
+            return;
+        memset(to + frames, 0, (size_t)(w->points - frames) * sizeof *to);
+        gc_fft_forward(w->fft, to, s->spectra + c * floats);
+        x[c] = s->spectra + c * floats;
+        h[c] = w->band + (p->from + c) * floats;
+    }
+    gc_fft_inverse(w->fft, x, h, p->classes, s->spectra, s->signal, w->lead);
+    for (int64_t n = 0; n < frames; n++)
+        out[n] = p->from ? out[n] + s->signal[n] : s->signal[n];
+}
+
+static void compute_pass(response *p, const scratch *s, float *out) {
+    const work *w = p->w;
+    const gpuconv_rooms_job *job = &w->rooms->job;
+    const bool noise = job->tail && (p->reach < w->end || job->images_order >= 0);
+    void *tables = make_tables(p, noise ? w->end + p->room->size[0] + p->room->size[1] + p->room->size[2] : p->reach);
+    if (!tables || !gc_set_memory(s->sums, 0, w->steps * p->lanes * (int64_t)sizeof *s->sums)) {
+        atomic_store((atomic_bool *)&w->failed, true);
+        free(tables);
+        return;
+    }
+    add_all_images(p);
+    if (noise)
+        add_noise(p);
+    free(tables);
+    absorb_air(p);
+    w->simd->image->reduce(s->sums, w->taps, p->lanes, job->frames, s->frames);
+    for (int c = 0; c < w->rooms->channels; c++)
+        write_channel(p, s, c, out + c * job->frames);
+}
+
+static void set_facing(const gpuconv_room_point *point, bool *directed, double facing[3]) {
+    const double azimuth = point->azimuth * PI / 180, elevation = point->elevation * PI / 180, part = 1 - point->omni;
+    *directed = part > 0;
+    facing[0] = part * cos(elevation) * cos(azimuth);
+    facing[1] = part * cos(elevation) * sin(azimuth);
+    facing[2] = part * sin(elevation);
+}
+
+/* Returns the lanes of an accumulator for so many bands and channels. */
+static int lanes_of(int count) {
+    return count == 1 ? 1 : (int)gc_round_up(count, 8);
+}
+
+/* Computes response `index`: of a room, a source and a receiver. */
+static void compute_response(void *context, int64_t index, int worker) {
+    work *w = context;
+    const gpuconv_rooms_job *job = &w->rooms->job;
+    const int64_t room = index / (job->sources * job->receivers);
+    response p = {.w = w,
+                  .room = &job->room[room],
+                  .walls = &w->rooms->room[room],
+                  .source = &job->source[index / job->receivers],
+                  .receiver = &job->receiver[room * job->receivers + index % job->receivers],
+                  .first_source = &job->source[room * job->sources],
+                  .first_receiver = &job->receiver[room * job->receivers],
+                  .index = room,
+                  .sums = w->scratch[worker].sums,
+                  .fade = NO_FADE};
+    const int bands = p.walls->bands, together = bands < w->together ? bands : w->together;
+    float *out = w->output + index * w->rooms->channels * job->frames;
+    p.lanes = lanes_of(w->rooms->channels * together);
+    p.stride = job->ambisonic ? together : p.lanes;
+    set_facing(p.receiver, &p.directed[0], p.facing[0]);
+    set_facing(p.source, &p.directed[1], p.facing[1]);
+    p.directed[0] = p.directed[0] && !job->ambisonic;
+    p.front = gc_rotation_of(p.receiver->azimuth, p.receiver->elevation, 0);
+    double direct = 0;
+    for (int a = 0; a < 3; a++)
+        direct += pow(p.source->at[a] - p.receiver->at[a], 2);
+    direct = sqrt(direct) * (1 + 1e-9);
+    p.reach = fmin(fmax(p.walls->reach, direct), w->end);
+    if (job->tail && p.walls->reach < w->end) {
+        p.reach = fmax(p.walls->reach, direct / 0.9);
+        p.fade = 10 / p.reach;
+    }
+    const uint64_t mode = gc_save_and_flush_subnormals();
+    for (p.from = 0; p.from < bands && !atomic_load(&w->failed); p.from += together) {
+        p.classes = bands - p.from < together ? bands - p.from : together;
+        compute_pass(&p, &w->scratch[worker], out);
+    }
+    gc_restore_subnormals(mode);
+    for (int c = 0; c < w->rooms->channels && job->highpass > 0; c++) {
+        pass_high(out + c * job->frames, job->frames, 2 * PI * job->highpass / job->rate, 0.5411961);
+        pass_high(out + c * job->frames, job->frames, 2 * PI * job->highpass / job->rate, 1.3065630);
+    }
+}
+
+/* ---- A job ------------------------------------------------------------------------------------------------------- */
+
+/* Allocates the scratch memory of as many threads as there is memory for. Returns how many. */
+static int make_scratch(work *w, int threads) {
+    const int64_t frames = w->rooms->job.frames + 3, floats = w->fft ? gc_fft_floats(w->fft) : 0;
+    int made = 0;
+    for (; made < threads; made++) {
+        scratch *s = &w->scratch[made];
+        s->sums = gc_alloc(w->steps * w->lanes, sizeof *s->sums);
+        s->frames = gc_alloc(frames * w->lanes, sizeof *s->frames);
+        s->signal = w->fft ? gc_alloc(w->points, sizeof *s->signal) : NULL;
+        s->spectra = w->fft ? gc_calloc(floats * w->together, sizeof *s->spectra) : NULL;
+        if (!s->sums || !s->frames || (w->fft && (!s->signal || !s->spectra)))
+            break;
+    }
+    return made;
+}
+
+static void free_work(work *w, int threads) {
+    for (int i = 0; i < threads && w->scratch; i++) {
+        free(w->scratch[i].sums);
+        free(w->scratch[i].frames);
+        free(w->scratch[i].signal);
+        free(w->scratch[i].spectra);
+    }
+    free(w->scratch);
+    free(w->band);
+    gc_fft_free(w->fft);
+}
+
+/* NOLINTNEXTLINE(readability-non-const-parameter): `output` is written by compute_response */
+gpuconv_status gc_cpu_simulate(gc_pool *pool, const gc_rooms *rooms, float *output, gpuconv_error *error) {
+    const gpuconv_rooms_job *job = &rooms->job;
+    work w = {.rooms = rooms, .output = output, .simd = gc_simd_best(), .bands = 1};
+    for (int64_t i = 0; i < job->rooms; i++)
+        w.bands = rooms->room[i].bands > w.bands ? rooms->room[i].bands : w.bands;
+    const int64_t responses = job->rooms * job->sources * job->receivers;
+    const int threads = (int)gc_min(gc_pool_threads(pool), responses);
+    w.steps = job->frames * GC_IMAGE_STEPS + GC_IMAGE_MARGIN;
+    w.per_metre = job->rate * GC_IMAGE_STEPS / rooms->speed;
+    w.end = fmax((double)(job->frames + KERNEL_FRAMES + 2 - job->origin), 1) / job->rate * rooms->speed;
+    w.together = w.steps * rooms->channels * w.bands * (int64_t)sizeof(float) > SUMS_BYTES ? 1 : w.bands;
+    w.lanes = lanes_of(rooms->channels * w.together);
+    w.scratch = gc_calloc(threads, sizeof *w.scratch);
+    bool good = w.scratch && design_taps(w.taps) && (w.bands == 1 || design_bands(&w));
+    const int made = good ? make_scratch(&w, threads) : 0;
+    if (made > 0)
+        gc_pool_run_on(pool, made, compute_response, &w, responses);
+    good = made > 0 && !atomic_load(&w.failed);
+    free_work(&w, threads);
+    if (gc_cancelled())
+        return gc_fail_cancelled(error, "rooms");
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the sums of a room's images");
+}

@@ -1,0 +1,118 @@
+/* Loops of image sources; compiled once for each instruction set, with GC_IMAGE_SET as the name of their table. */
+#include "image_kernels.h"
+
+#include "vector.h"
+
+#include <math.h>
+
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* A block of images: the element of the accumulator, the amplitude, and the weights of four steps, side by side. */
+typedef struct block {
+    int32_t at[GC_IMAGE_BLOCK];
+    float amplitude[GC_IMAGE_BLOCK];
+    float weight[4][GC_IMAGE_BLOCK];
+} block;
+
+/* Computes images first .. first + count - 1. Distances are doubles: a delay of 10^6 frames has to be right to 10^-5
+ * of a frame. */
+ALWAYS_INLINE void place_images(const gc_image_row *row, int64_t first, int count, block *b) {
+    double step[GC_IMAGE_BLOCK];
+    float energy[GC_IMAGE_BLOCK], inverse[GC_IMAGE_BLOCK];
+    const double *along = row->along + first, scale = row->scale, origin = row->origin, limit = row->limit;
+    const double across = row->across, reach = row->reach, fade = row->fade;
+    for (int i = 0; i < count; i++) { /* separate loops, each of which becomes vector instructions */
+        const double d = sqrt(across + along[i] * along[i]), left = (reach - d) * fade;
+        step[i] = d * scale + origin;
+        energy[i] = (float)(left < 1 ? left : 1);
+        inverse[i] = 1 / (float)d;
+    }
+    for (int i = 0; i < count; i++)
+        energy[i] = step[i] < limit && step[i] > 0 && energy[i] > 0 ? energy[i] : 0;
+    for (int i = 0; i < count; i++)
+        step[i] = energy[i] > 0 ? step[i] : 0;
+    for (int i = 0; i < count; i++) {
+        const int32_t whole = (int32_t)step[i];
+        const float f = (float)(step[i] - whole), g = 1 - f;
+        b->at[i] = whole;
+        b->weight[0][i] = g * g * g * (1 / 6.F);
+        b->weight[1][i] = 2 / 3.F - f * f * (1 - 0.5F * f);
+        b->weight[2][i] = 2 / 3.F - g * g * (1 - 0.5F * g);
+        b->weight[3][i] = f * f * f * (1 / 6.F);
+        b->amplitude[i] = sqrtf(energy[i]) * inverse[i];
+    }
+    for (int k = 0; k < 2; k++)
+        if (row->pattern[k].along)
+            for (int i = 0; i < count; i++)
+                b->amplitude[i] *= row->pattern[k].omni +
+                                   (row->pattern[k].across + row->pattern[k].along[first + i]) * inverse[i];
+}
+
+static void add(const gc_image_row *row, float *sums) {
+    block b;
+    const int lanes = row->lanes;
+    for (int64_t first = 0; first < row->count; first += GC_IMAGE_BLOCK) {
+        const int count = row->count - first < GC_IMAGE_BLOCK ? (int)(row->count - first) : GC_IMAGE_BLOCK;
+        place_images(row, first, count, &b);
+        for (int i = 0; i < count; i++) {
+            const float *gain = row->gain + (first + i) * row->stride;
+            float *to = sums + (int64_t)b.at[i] * lanes;
+            if (lanes == 1) {
+                const four w = {b.weight[0][i], b.weight[1][i], b.weight[2][i], b.weight[3][i]};
+                *(four *)to += b.amplitude[i] * row->outer[0] * gain[0] * w;
+                continue;
+            }
+            for (int k = 0; k < lanes; k += 8) {
+                const eight a = *(const eight *)(row->outer + k) * *(const eight *)(gain + k) * b.amplitude[i];
+                *(eight *)(to + k) += a * b.weight[0][i];
+                *(eight *)(to + lanes + k) += a * b.weight[1][i];
+                *(eight *)(to + 2 * lanes + k) += a * b.weight[2][i];
+                *(eight *)(to + 3 * lanes + k) += a * b.weight[3][i];
+            }
+        }
+    }
+}
+
+enum { TOGETHER = 4 /* frames whose sums share the loads of the accumulator */ };
+
+/* Reduces TOGETHER frames of eight lanes; the taps have enough zeros on both sides. */
+ALWAYS_INLINE void reduce_eight(const float *sums, const float *taps, int lanes, float *to) {
+    eight sum[TOGETHER] = {{0}};
+    for (int j = 0; j < GC_IMAGE_TAPS + (TOGETHER - 1) * GC_IMAGE_STEPS; j++) {
+        const eight x = *(const eight *)(sums + (int64_t)j * lanes);
+#pragma GCC unroll 4
+        for (int n = 0; n < TOGETHER; n++)
+            sum[n] += x * taps[j - n * GC_IMAGE_STEPS];
+    }
+    for (int n = 0; n < TOGETHER; n++)
+        *(eight *)(to + (int64_t)n * lanes) = sum[n];
+}
+
+ALWAYS_INLINE float reduce_one(const float *sums, const float *taps) {
+    vec sum[2] = {{0}};
+    for (int j = 0; j < GC_IMAGE_TAPS; j += 2 * LANES) {
+        sum[0] += load(sums + j) * load(taps + j);
+        sum[1] += load(sums + j + LANES) * load(taps + j + LANES);
+    }
+    sum[0] += sum[1];
+    float total = 0;
+    for (int k = 0; k < LANES; k++)
+        total += sum[0][k];
+    return total;
+}
+
+static void reduce(const float *sums, const float *taps, int lanes, int64_t frames, float *to) {
+    float wide[GC_IMAGE_TAPS + 2 * (TOGETHER - 1) * GC_IMAGE_STEPS] = {0};
+    float *middle = wide + (TOGETHER - 1) * GC_IMAGE_STEPS;
+    for (int j = 0; j < GC_IMAGE_TAPS; j++)
+        middle[j] = taps[j];
+    sums += lanes;
+    for (int64_t n = 0; n < frames && lanes == 1; n++)
+        to[n] = reduce_one(sums + n * GC_IMAGE_STEPS, taps);
+    for (int64_t n = 0; n < frames && lanes > 1; n += TOGETHER)
+        for (int k = 0; k < lanes; k += 8)
+            reduce_eight(sums + n * GC_IMAGE_STEPS * lanes + k, middle, lanes, to + n * lanes + k);
+}
+
+const gc_image_kernels GC_IMAGE_SET = {add, reduce};

@@ -1,0 +1,553 @@
+/* Tests of rooms (gpuconv_rooms.h): every image against a sum in double precision that follows Allen and Berkley's
+ * formula and shares no code with the library; bands, decay, the noise of the tail, ambisonics and refusals. */
+#include "gpuconv_rooms.h"
+#include "harness.h"
+
+#include <math.h>
+
+static const double pi = 3.14159265358979323846;
+
+static gpuconv_arrays *new_place(int threads) {
+    gpuconv_arrays *place;
+    gpuconv_error error;
+    CHECK(gpuconv_arrays_new_cpu(threads, &place, &error) == GPUCONV_OK, "%s", error.message);
+    return place;
+}
+
+/* Simulates into a guarded buffer with one channel of all responses. */
+static guarded simulate(const gpuconv_rooms_job *job, int threads) {
+    const int order = job->ambisonic + 1;
+    gpuconv_arrays *place = new_place(threads);
+    guarded made = guarded_new(1, job->rooms * job->sources * job->receivers * order * order * job->frames);
+    gpuconv_error error = {0};
+    CHECK(gpuconv_rooms_simulate(place, job, made.channel[0], &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(guarded_intact(&made), "written outside the output");
+    gpuconv_arrays_free(place);
+    return made;
+}
+
+static double draw(oracle_random *random, double low, double high) {
+    return low + (high - low) * (0.5 + 0.5 * (double)oracle_uniform(random));
+}
+
+static gpuconv_room_point draw_point(oracle_random *random, const double size[3], bool directed) {
+    gpuconv_room_point p = {.omni = directed ? draw(random, 0, 1) : 1};
+    for (int a = 0; a < 3; a++)
+        p.at[a] = draw(random, 0.05 * size[a], 0.95 * size[a]);
+    p.azimuth = draw(random, -180, 180);
+    p.elevation = draw(random, -90, 90);
+    return p;
+}
+
+/* ---- The sum of all images --------------------------------------------------------------------------------------- */
+
+/* Returns a pattern in a direction of any length. */
+static double pattern_of(const gpuconv_room_point *p, const double to[3]) {
+    const double azimuth = p->azimuth * pi / 180, elevation = p->elevation * pi / 180;
+    const double length = sqrt(to[0] * to[0] + to[1] * to[1] + to[2] * to[2]);
+    const double cosine = (to[0] * cos(elevation) * cos(azimuth) + to[1] * cos(elevation) * sin(azimuth) +
+                           to[2] * sin(elevation)) / length;
+    return p->omni + (1 - p->omni) * cosine;
+}
+
+/* Adds the images of one band of the first source at the first receiver of a room. Allen and Berkley's images (1979,
+ * equation 10): u mirrors the source, l repeats the room. */
+static void add_images(const gpuconv_rooms_job *job, int64_t index, int band, double air, double *sum) {
+    const gpuconv_room *room = &job->room[index];
+    const gpuconv_room_point *s = &job->source[index], *r = &job->receiver[index];
+    const double far = (double)(job->frames + 24 - job->origin) / job->rate * 343.2;
+    int most[3];
+    for (int a = 0; a < 3; a++)
+        most[a] = (int)ceil(far / (2 * room->size[a])) + 1;
+    for (int lx = -most[0]; lx <= most[0]; lx++)
+        for (int ly = -most[1]; ly <= most[1]; ly++)
+            for (int lz = -most[2]; lz <= most[2]; lz++)
+                for (int u = 0; u < 8; u++) {
+                    const int l[3] = {lx, ly, lz};
+                    double to[3], left[3], square = 0, gain = 1;
+                    int order = 0;
+                    for (int a = 0; a < 3; a++) {
+                        const int mirrored = u >> a & 1, low = abs(l[a] - mirrored), high = abs(l[a]);
+                        to[a] = (mirrored ? -s->at[a] : s->at[a]) + 2 * l[a] * room->size[a] - r->at[a];
+                        left[a] = mirrored ? to[a] : -to[a];
+                        square += to[a] * to[a];
+                        order += low + high;
+                        gain *= pow(sqrt(1 - room->absorption[2 * a][band]), low) *
+                                pow(sqrt(1 - room->absorption[2 * a + 1][band]), high);
+                    }
+                    const double d = sqrt(square), at = d / 343.2 * job->rate + (double)job->origin;
+                    if (at > (double)job->frames + 24 || (job->images_order >= 0 && order > job->images_order) ||
+                        (order && job->images_seconds > 0 && d > job->images_seconds * 343.2))
+                        continue;
+                    gain *= pattern_of(r, to) * pattern_of(s, left) * exp(-air * d / 2) / d;
+                    for (int64_t n = (int64_t)fmax(ceil(at - 24), 0); n < job->frames && (double)n < at + 24; n++) {
+                        const double x = (double)n - at;
+                        sum[n] += gain * (fabs(x) < 1e-9 ? 1 : sin(pi * x) / (pi * x)) * (1 + cos(pi * x / 24)) / 2;
+                    }
+                }
+}
+
+static void check_error(const char *what, const float *got, const double *want, int64_t frames, double bound) {
+    for (int64_t n = 0; n < frames; n++)
+        CHECK(isfinite(got[n]), "%s: frame %d is not finite", what, (int)n);
+    const oracle_error error = oracle_compare(got, want, frames);
+    CHECK(error.rms <= bound, "%s: the error is %.1f dB", what, error.rms);
+}
+
+static void every_image_has_its_delay_and_amplitude(void **state) {
+    (void)state;
+    enum { ROOMS = 12, FRAMES = 1600 };
+    oracle_random random = {46};
+    gpuconv_room room[ROOMS] = {0};
+    gpuconv_room_point source[ROOMS], receiver[ROOMS];
+    for (int i = 0; i < ROOMS; i++) {
+        for (int a = 0; a < 3; a++)
+            room[i].size[a] = draw(&random, 2, 7);
+        for (int w = 0; w < 6; w++) {
+            const double absorption = i == 3 && w == 2 ? 1 : draw(&random, 0, 0.6);
+            for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+                room[i].absorption[w][b] = absorption;
+        }
+        source[i] = draw_point(&random, room[i].size, i % 4 == 1 || i % 4 == 3);
+        receiver[i] = draw_point(&random, room[i].size, i % 4 >= 2);
+    }
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    job.frames = FRAMES;
+    for (int i = 0; i < ROOMS; i++) {
+        double *want = calloc(FRAMES, sizeof *want);
+        CHECK(want, "no memory");
+        job.rooms = 1;
+        job.room = &room[i];
+        job.source = &source[i];
+        job.receiver = &receiver[i];
+        job.images_order = i == 5 ? 3 : i == 6 ? 0 : -1;
+        job.images_seconds = i == 7 ? 0.03 : 0;
+        job.origin = i == 8 ? 40 : i == 9 ? -30 : 0;
+        job.rate = i == 10 ? 48000 : 16000;
+        guarded got = simulate(&job, 1);
+        add_images(&job, 0, 0, 0, want);
+        check_error("one room", got.channel[0], want, FRAMES, -80);
+        guarded_free(&got);
+        free(want);
+    }
+}
+
+static void late_images_keep_their_delays(void **state) {
+    (void)state;
+    gpuconv_room room = {.size = {200, 50, 10}};
+    for (int i = 0; i < 6 * GPUCONV_ROOM_BANDS; i++)
+        room.absorption[i / GPUCONV_ROOM_BANDS][i % GPUCONV_ROOM_BANDS] = 0.01;
+    const gpuconv_room_point source = {{20, 11, 3}, 0, 0, 1}, receiver = {{111, 37, 7}, 0, 0, 1};
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    job.room = &room;
+    job.rooms = 1;
+    job.source = &source;
+    job.receiver = &receiver;
+    job.rate = 48000;
+    job.origin = -95000;
+    job.frames = 500;
+    double *want = calloc(500, sizeof *want);
+    CHECK(want, "no memory");
+    guarded got = simulate(&job, 1);
+    add_images(&job, 0, 0, 0, want);
+    check_error("two seconds late", got.channel[0], want, job.frames, -80);
+    guarded_free(&got);
+    free(want);
+}
+
+/* ---- Bands ------------------------------------------------------------------------------------------------------- */
+
+/* Returns the absorption of air at 20 degrees C and 50 % in nepers of energy a metre: ISO 9613-1, table 1, in dB/km. */
+static double air_of(int band) {
+    static const double decibels[] = {0.122, 0.445, 1.32, 2.73, 4.66, 9.89, 29.7, 105, 367};
+    return decibels[band] / 1000 * log(10) / 10;
+}
+
+/* Filters with band b of `bands`: the weights at 4096 frequencies, as a filter under a Hann window. */
+static void add_band(const double *in, int64_t frames, double rate, int band, int bands, double *sum) {
+    enum { DESIGN = 4096, HALF = DESIGN / 4 };
+    static double filter[2 * HALF + 1];
+    for (int i = -HALF; i <= HALF; i++) {
+        double total = 0;
+        for (int k = 0; k <= DESIGN / 2; k++) {
+            const double hz = k * rate / DESIGN, octave = log2(fmax(hz, 1e-9) / 62.5);
+            const double place = octave < 0 ? 0 : octave > bands - 1 ? bands - 1 : octave, off = fabs(place - band);
+            const double weight = off < 1 ? pow(cos(pi / 2 * off), 2) : 0;
+            total += (k == 0 || k == DESIGN / 2 ? 1 : 2) * weight * cos(2 * pi * k * i / DESIGN);
+        }
+        filter[i + HALF] = total / DESIGN * (1 + cos(pi * i / HALF)) / 2;
+    }
+    for (int64_t n = 0; n < frames; n++)
+        for (int64_t k = 0; k < frames; k++)
+            if (llabs(n - k) <= HALF)
+                sum[n] += in[k] * filter[n - k + HALF];
+}
+
+static void bands_and_air_are_those_of_the_formula(void **state) {
+    (void)state;
+    enum { FRAMES = 900, BANDS = 8 };
+    oracle_random random = {7};
+    gpuconv_room room = {.size = {4.1, 3.3, 2.6}};
+    const gpuconv_room_point source = {{1.1, 0.9, 1.7}, 0, 0, 1}, receiver = {{2.9, 2.2, 1.2}, 0, 0, 1};
+    for (int w = 0; w < 6; w++)
+        for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+            room.absorption[w][b] = draw(&random, 0.02, 0.7);
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    job.room = &room;
+    job.rooms = 1;
+    job.source = &source;
+    job.receiver = &receiver;
+    job.frames = FRAMES;
+    job.rate = 16001; /* one more band than 16000 */
+    for (int air = 0; air < 2; air++) {
+        double *want = calloc(FRAMES, sizeof *want), *one = calloc(FRAMES, sizeof *one);
+        CHECK(want && one, "no memory");
+        job.air = air;
+        guarded got = simulate(&job, 1);
+        for (int b = 0; b < BANDS; b++) {
+            memset(one, 0, FRAMES * sizeof *one);
+            add_images(&job, 0, b, air ? air_of(b) : 0, one);
+            add_band(one, FRAMES, job.rate, b, BANDS, want);
+        }
+        check_error(air ? "bands and air" : "bands", got.channel[0], want, FRAMES, air ? -60 : -80); /* a table of 3 digits */
+        guarded_free(&got);
+        free(want);
+        free(one);
+    }
+}
+
+/* ---- Decay and noise --------------------------------------------------------------------------------------------- */
+
+/* Returns the T30 of a response: the line through its backward integral from -5 to -35 dB. */
+static double t30_of(const float *h, int64_t frames, double rate) {
+    double whole = 0, left, n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (int64_t i = 0; i < frames; i++)
+        whole += (double)h[i] * (double)h[i];
+    left = whole;
+    for (int64_t i = 0; i < frames; i++) {
+        const double level = 10 * log10(left / whole), t = (double)i / rate;
+        if (level <= -5 && level >= -35) {
+            n += 1;
+            x += t;
+            y += level;
+            xx += t * t;
+            xy += t * level;
+        }
+        left -= (double)h[i] * (double)h[i];
+    }
+    return -60 / ((n * xy - x * y) / (n * xx - x * x));
+}
+
+/* Fills a job of `rooms` rooms with one size and sources and receivers at random. */
+static gpuconv_rooms_job similar_rooms(gpuconv_room *room, gpuconv_room_point *points, int rooms, const double size[3]) {
+    oracle_random random = {3};
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    for (int i = 0; i < rooms; i++) {
+        memset(&room[i], 0, sizeof room[i]);
+        memcpy(room[i].size, size, sizeof room[i].size);
+        points[i] = draw_point(&random, size, false);
+        do
+            points[rooms + i] = draw_point(&random, size, false);
+        while (fabs(points[rooms + i].at[0] - points[i].at[0]) < 0.3 * size[0]);
+    }
+    job.room = room;
+    job.rooms = rooms;
+    job.source = points;
+    job.receiver = points + rooms;
+    return job;
+}
+
+static void the_decay_is_the_one_that_was_asked(void **state) {
+    (void)state;
+    enum { ROOMS = 6 };
+    static const double sizes[][3] = {{5, 4, 3}, {8, 6, 3.2}, {12, 5, 2.6}} /* the last one is no diffuse field */, times[] = {0.4, 0.7};
+    gpuconv_room room[ROOMS];
+    gpuconv_room_point points[2 * ROOMS];
+    for (int k = 0; k < 3; k++)
+        for (int t = 0; t < 2; t++)
+            for (int noise = 0; noise < 2; noise++) {
+                gpuconv_rooms_job job = similar_rooms(room, points, ROOMS, sizes[k]);
+                double mean = 0;
+                job.frames = (int64_t)(1.2 * times[t] * job.rate);
+                job.highpass = 200;
+                job.tail = noise;
+                job.images_level = noise ? 15 : 0;
+                for (int i = 0; i < ROOMS * GPUCONV_ROOM_BANDS; i++)
+                    room[i / GPUCONV_ROOM_BANDS].rt60[i % GPUCONV_ROOM_BANDS] = times[t];
+                guarded got = simulate(&job, 2);
+                for (int i = 0; i < ROOMS; i++)
+                    mean += t30_of(got.channel[0] + i * job.frames, job.frames, job.rate) / ROOMS;
+                CHECK(fabs(mean / times[t] - 1) <= (k < 2 ? 0.05 : 0.2), "room %d, noise %d: %.3f s for %.3f s", k, noise, mean, times[t]);
+                guarded_free(&got);
+            }
+}
+
+/* Adds the energy of the octaves of 500 to 4000 Hz of frames from..to under a Hann window. */
+static void add_energy(const float *h, int64_t from, int64_t to, double rate, double energy[4]) {
+    for (int k = 1; k < (to - from) / 2; k++) {
+        const double octave = log2(k * rate / (double)(to - from) / 500) + 0.5;
+        const double turn = 2 * pi / (double)(to - from), c = cos(k * turn), s = sin(k * turn);
+        double re = 0, im = 0, x = 1, y = 0;
+        if (octave < 0 || octave >= 4)
+            continue;
+        for (int64_t n = from; n < to; n++) {
+            const double v = (double)h[n] * (1 - cos((double)(n - from) * turn)), next = x * c - y * s;
+            re += v * x;
+            im += v * y;
+            y = x * s + y * c;
+            x = next;
+        }
+        energy[(int)octave] += re * re + im * im;
+    }
+}
+
+/* Below 500 Hz the walls of this room change the energy of images by more than 0.5 dB: by up to 3 dB near a wall
+ * (Waterhouse, Interference patterns in reverberant sound fields, 1955), and the other way elsewhere. */
+static void noise_has_the_energy_of_the_images_that_it_replaces(void **state) {
+    (void)state;
+    enum { ROOMS = 160, FROM = 960, TO = 1600 };
+    static const double size[3] = {5.1, 4.3, 2.9}, rt60[GPUCONV_ROOM_BANDS] = {0.5, 0.5, 0.45, 0.4, 0.35, 0.3, 0.3, 0.3, 0.3};
+    static gpuconv_room room[ROOMS];
+    static gpuconv_room_point points[2 * ROOMS];
+    gpuconv_rooms_job job = similar_rooms(room, points, ROOMS, size);
+    double energy[3][4] = {{0}};
+    job.frames = 2000;
+    for (int i = 0; i < ROOMS; i++) {
+        memcpy(room[i].rt60, rt60, sizeof rt60);
+        points[i].omni = i % 2 ? 0.5 : 1;
+        points[ROOMS + i].omni = i % 3 ? 0.5 : 1;
+    }
+    for (int k = 0; k < 3; k++) {
+        job.tail = k > 0;
+        job.images_seconds = k == 1 ? 0.075 : 0; /* frames 1080 to 1200: in the middle */
+        job.images_order = k == 2 ? 5 : -1;
+        guarded got = simulate(&job, 2);
+        for (int i = 0; i < ROOMS; i++)
+            add_energy(got.channel[0] + i * job.frames, FROM, TO, job.rate, energy[k]);
+        guarded_free(&got);
+    }
+    for (int k = 1; k < 3; k++)
+        for (int b = 0; b < 4; b++)
+            CHECK(fabs(10 * log10(energy[k][b] / energy[0][b])) <= 0.5, "noise by %s, band %d: %.2f dB",
+                  k == 1 ? "time" : "order", b, 10 * log10(energy[k][b] / energy[0][b]));
+}
+
+static void noise_is_coherent_as_a_diffuse_field(void **state) {
+    (void)state;
+    enum { ROOMS = 40 };
+    static const double size[3] = {6, 6, 6};
+    static gpuconv_room room[ROOMS];
+    static gpuconv_room_point points[2 * ROOMS], pairs[2 * ROOMS];
+    gpuconv_rooms_job job = similar_rooms(room, points, ROOMS, size);
+    double product = 0, square[2] = {0}, want = 0;
+    const double apart = 0.05;
+    job.images_order = 0;
+    job.tail = true;
+    for (int i = 0; i < ROOMS; i++) {
+        for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+            room[i].rt60[b] = 5;
+        pairs[2 * i] = points[i];
+        pairs[2 * i + 1] = pairs[2 * i];
+        pairs[2 * i + 1].at[i % 3] += pairs[2 * i].at[i % 3] > 3 ? -apart : apart;
+        points[i] = points[ROOMS + i];
+    }
+    job.receivers = 2;
+    job.receiver = pairs;
+    job.frames = 4000;
+    guarded got = simulate(&job, 2);
+    for (int i = 0; i < ROOMS; i++)
+        for (int64_t n = 800; n < job.frames; n++) {
+            const double a = (double)got.channel[0][2 * i * job.frames + n];
+            const double b = (double)got.channel[0][(2 * i + 1) * job.frames + n];
+            product += a * b;
+            square[0] += a * a;
+            square[1] += b * b;
+        }
+    for (int k = 0; k < 1000; k++) {
+        const double x = 2 * pi * (k + 0.5) / 1000 * 8000 * apart / 343.2;
+        want += sin(x) / x / 1000;
+    }
+    CHECK(fabs(product / sqrt(square[0] * square[1]) - want) <= 0.02, "coherence %.3f, not %.3f",
+          product / sqrt(square[0] * square[1]), want);
+    guarded_free(&got);
+}
+
+/* ---- Ambisonics -------------------------------------------------------------------------------------------------- */
+
+static void channels_of_one_image_are_its_harmonics(void **state) {
+    (void)state;
+    const gpuconv_room room = {.size = {5, 4, 3}};
+    const gpuconv_room_point source = {{4.1, 2.9, 2.2}, 0, 0, 1}, receiver = {{1.3, 1.1, 0.9}, 35, 10, 1},
+                             omni = {{1.3, 1.1, 0.9}, 0, 0, 1};
+    const double azimuth = 35 * pi / 180, elevation = 10 * pi / 180;
+    const double front[3] = {cos(elevation) * cos(azimuth), cos(elevation) * sin(azimuth), sin(elevation)};
+    const double left[3] = {-sin(azimuth), cos(azimuth), 0};
+    const double up[3] = {-sin(elevation) * cos(azimuth), -sin(elevation) * sin(azimuth), cos(elevation)};
+    double x = 0, y = 0, z = 0, length = 0;
+    for (int a = 0; a < 3; a++) {
+        const double d = source.at[a] - receiver.at[a];
+        x += d * front[a];
+        y += d * left[a];
+        z += d * up[a];
+        length += d * d;
+    }
+    length = sqrt(length);
+    x /= length, y /= length, z /= length;
+    /* ACN 0..15 and 24 in SN3D. */
+    const double want[] = {1, y, z, x, sqrt(3) * x * y, sqrt(3) * y * z, (3 * z * z - 1) / 2, sqrt(3) * x * z,
+                           sqrt(3) / 2 * (x * x - y * y), sqrt(5. / 8) * y * (3 * x * x - y * y), sqrt(15) * x * y * z,
+                           sqrt(3. / 8) * y * (5 * z * z - 1), z * (5 * z * z - 3) / 2,
+                           sqrt(3. / 8) * x * (5 * z * z - 1), sqrt(15) / 2 * z * (x * x - y * y),
+                           sqrt(5. / 8) * x * (x * x - 3 * y * y)};
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    job.room = &room;
+    job.rooms = 1;
+    job.source = &source;
+    job.receiver = &omni;
+    job.frames = 400;
+    job.images_order = 0;
+    guarded direct = simulate(&job, 1);
+    job.receiver = &receiver;
+    for (int order = 1; order <= GPUCONV_ROOM_AMBISONIC; order++) {
+        job.ambisonic = order;
+        guarded got = simulate(&job, 1);
+        for (int c = 0; c < 16 && c < (order + 1) * (order + 1); c++)
+            for (int n = 0; n < 400; n++)
+                CHECK(fabs((double)got.channel[0][c * 400 + n] - want[c] * (double)direct.channel[0][n]) <= 1e-6,
+                      "order %d, channel %d, frame %d", order, c, n);
+        if (order == 4)
+            CHECK(fabs((double)got.channel[0][24 * 400 + 193] -
+                       sqrt(35) / 8 * (pow(x, 4) - 6 * x * x * y * y + pow(y, 4)) * (double)direct.channel[0][193]) <= 1e-6,
+                  "channel 24");
+        guarded_free(&got);
+    }
+    guarded_free(&direct);
+}
+
+/* ---- Batches and refusals ---------------------------------------------------------------------------------------- */
+
+static void the_bytes_depend_on_neither_threads_nor_batch(void **state) {
+    (void)state;
+    enum { ROOMS = 5 };
+    static const double size[3] = {5, 4, 3};
+    gpuconv_room room[ROOMS];
+    gpuconv_room_point points[2 * ROOMS];
+    gpuconv_rooms_job job = similar_rooms(room, points, ROOMS, size);
+    for (int i = 0; i < ROOMS * GPUCONV_ROOM_BANDS; i++)
+        room[i / GPUCONV_ROOM_BANDS].rt60[i % GPUCONV_ROOM_BANDS] = i / GPUCONV_ROOM_BANDS ? 0.4 + 0.01 * i : 0.4;
+    job.frames = 2001;
+    job.tail = true;
+    job.images_seconds = 0.03;
+    guarded one = simulate(&job, 1), many = simulate(&job, 3);
+    assert_true(oracle_identical("threads", &one, one.frames, &many, many.frames));
+    job.seed = 2;
+    guarded other = simulate(&job, 1);
+    assert_memory_not_equal(one.channel[0], other.channel[0], (size_t)one.frames * sizeof(float));
+    assert_memory_equal(one.channel[0], other.channel[0], 300 * sizeof(float));
+    job.seed = 1;
+    job.rooms = 1;
+    guarded alone = simulate(&job, 1);
+    assert_memory_equal(alone.channel[0], one.channel[0], (size_t)job.frames * sizeof(float));
+    guarded_free(&one);
+    guarded_free(&many);
+    guarded_free(&other);
+    guarded_free(&alone);
+}
+
+/* Checks that a job is refused with these words, without a frame written. */
+static void refuse(const gpuconv_rooms_job *job, const char *words) {
+    gpuconv_arrays *place = new_place(1);
+    guarded out = guarded_new(1, 100);
+    gpuconv_error error = {0};
+    const gpuconv_status status = gpuconv_rooms_simulate(place, job, out.channel[0], &error);
+    CHECK(status == GPUCONV_ERROR_ARGUMENT && strstr(error.message, words), "%d, '%s', not '%s'", status, error.message,
+          words);
+    for (int n = 0; n < 100; n++)
+        CHECK(isnan(out.channel[0][n]), "frame %d was written", n);
+    gpuconv_arrays_free(place);
+    guarded_free(&out);
+}
+
+static void impossible_rooms_are_refused(void **state) {
+    (void)state;
+    gpuconv_room room = {.size = {5, 4, 3}};
+    gpuconv_room_point source = {{1, 1, 1}, 0, 0, 1}, receiver = {{2, 2, 2}, 0, 0, 1};
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    job.room = &room;
+    job.rooms = 1;
+    job.source = &source;
+    job.receiver = &receiver;
+    job.frames = 100;
+#define REFUSE(field, value, words)                                                                                    \
+    do {                                                                                                               \
+        const double before = (double)(field);                                                                         \
+        (field) = (value);                                                                                             \
+        refuse(&job, words);                                                                                           \
+        (field) = before;                                                                                              \
+    } while (0)
+    REFUSE(room.size[1], 0, "room[0].size[1] is 0 m; use 0.1 to 1000");
+    REFUSE(room.size[2], NAN, "room[0].size[2] is nan");
+    REFUSE(room.absorption[3][2], 1.5, "room[0].absorption[3][2] is 1.5; use 0 to 1");
+    REFUSE(room.absorption[0][8], NAN, "room[0].absorption[0][8] is nan");
+    REFUSE(room.rt60[4], 0.5, "room[0].rt60[0] is 0 s; use 0.01 to 1000, or 0 in all bands");
+    REFUSE(source.at[2], 3, "source[0].at[2] is 3 m; use more than 0 and less than 3");
+    REFUSE(receiver.at[0], -1, "receiver[0].at[0] is -1 m");
+    REFUSE(receiver.azimuth, 361, "azimuth 361");
+    REFUSE(source.omni, -0.1, "source[0].omni is -0.1");
+    REFUSE(job.rooms, 0, "rooms is 0; use 1 to");
+    REFUSE(job.sources, -1, "sources is -1");
+    REFUSE(job.ambisonic, 5, "ambisonic is 5; use 0 to 4");
+    REFUSE(job.rate, NAN, "rate is nan");
+    REFUSE(job.frames, INT64_C(1) << 28, "frames is 2.68435e+08");
+    REFUSE(job.humidity, 101, "humidity is 101");
+    REFUSE(job.images_order, -2, "images_order is -2");
+    REFUSE(job.highpass, 8000, "highpass is 8000; use 0 to 7200");
+#undef REFUSE
+    receiver = source;
+    refuse(&job, "source 0 and receiver 0 of room 0 are in one place");
+    receiver.at[0] = 2;
+    for (int formula = 0; formula < 3; formula++) {
+        job.formula = (gpuconv_room_formula)formula;
+        for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+            room.rt60[b] = 0.02;
+        refuse(&job, "room[0].rt60[0] is 0.02 s; in this room walls that absorb 99 % have");
+    }
+}
+
+static void a_huge_room_with_a_long_decay_works(void **state) {
+    (void)state;
+    gpuconv_room room = {.size = {80, 50, 25}};
+    const gpuconv_room_point source = {{11, 22, 3}, 0, 0, 1}, receiver = {{44, 30, 2}, 0, 0, 1};
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+        room.rt60[b] = 10 - 0.5 * b;
+    job.room = &room;
+    job.rooms = 1;
+    job.source = &source;
+    job.receiver = &receiver;
+    job.rate = 8000;
+    job.frames = 80000;
+    job.air = true;
+    guarded got = simulate(&job, 1);
+    double energy = 0;
+    for (int64_t n = 0; n < job.frames; n++)
+        energy += (double)got.channel[0][n] * (double)got.channel[0][n];
+    CHECK(energy > 1e-4 && energy < 1, "energy %g", energy);
+    guarded_free(&got);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_image_has_its_delay_and_amplitude),
+        cmocka_unit_test(late_images_keep_their_delays),
+        cmocka_unit_test(bands_and_air_are_those_of_the_formula),
+        cmocka_unit_test(the_decay_is_the_one_that_was_asked),
+        cmocka_unit_test(noise_has_the_energy_of_the_images_that_it_replaces),
+        cmocka_unit_test(noise_is_coherent_as_a_diffuse_field),
+        cmocka_unit_test(channels_of_one_image_are_its_harmonics),
+        cmocka_unit_test(the_bytes_depend_on_neither_threads_nor_batch),
+        cmocka_unit_test(impossible_rooms_are_refused),
+        cmocka_unit_test(a_huge_room_with_a_long_decay_works),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
