@@ -415,7 +415,7 @@ static struct poptOption table[] = {
     GC_SETTINGS_OF_FILE(GC_SETTING_OPTION)
     // clang-format on
     {"backend", 'b', POPT_ARG_STRING, &given.backend, 0,
-     "where to compute (default: auto, which uses GPUs from 1280 files per core)", GC_WORDS_BACKEND},
+     "where to compute (default: auto, which shares long batches between cores and GPUs)", GC_WORDS_BACKEND},
     {"device", '\0', POPT_ARG_STRING, &given.devices, 0,
      "CUDA devices, such as 0,2 (default: as many as pay off, or all with --backend cuda)", "NUMBERS"},
     {"workers", '\0', POPT_ARG_INT, &given.workers, GC_RANGE_THREADS,

@@ -29,6 +29,7 @@ struct gc_history {
     size_t used, capacity;
     bool too_long;
     int64_t parsed, complete; /* bytes; complete: up to the end of the last line */
+    int gpu_share;
 
     /* Used by gc_history_judge. */
     const char *folder;
@@ -71,6 +72,10 @@ void gc_history_free(gc_history *h) {
 
 const gc_past_line *gc_history_last_line(const gc_history *h, int64_t entry) {
     return &h->past[entry];
+}
+
+int gc_history_gpu_share(const gc_history *h) {
+    return h->gpu_share;
 }
 
 /* ---- Lines ------------------------------------------------------------------------------------------------------- */
@@ -134,7 +139,9 @@ static bool parse_line(gc_history *h, const char *line, size_t length, bool *und
     if (!object && json_error_code(&why) == json_error_out_of_memory)
         return false;
     const char *status = json_string_value(json_object_get(object, "status"));
+    const json_int_t share = json_integer_value(json_object_get(object, "gpu_share"));
     *understood = json_is_object(object);
+    h->gpu_share = share > 0 && share <= 1 << 16 ? (int)share : h->gpu_share;
     bool good = find_entry(h, object, &e);
     if (good && e && status) {
         gc_past_line *p = &h->past[e - h->manifest->entry];

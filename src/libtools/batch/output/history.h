@@ -46,6 +46,9 @@ gpuconv_status gc_history_read(gc_history *history, const char *path, int64_t *c
 /* Returns the last line about an entry. */
 const gc_past_line *gc_history_last_line(const gc_history *history, int64_t entry);
 
+/* Returns the share of the GPUs of an earlier run, 1 to 2^16; 0: it computed on one kind of processor. */
+int gc_history_gpu_share(const gc_history *history);
+
 /* Compares the lines with the existing files, using several threads; done[entry] gets whether it is done. `packer`:
  * outputs may be in its shards; NULL: none are. Fails with MEMORY or CANCELLED. */
 gpuconv_status gc_history_judge(gc_history *history, const char *folder, const gc_packer *packer, int threads,

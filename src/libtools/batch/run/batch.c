@@ -19,6 +19,7 @@
 #include "libtools/batch/output/lists.h"
 #include "libtools/batch/output/shards.h"
 #include "ranks.h"
+#include "share.h"
 #include "worker.h"
 
 #include <pthread.h>
@@ -31,12 +32,16 @@ typedef struct counted_files {
     int64_t files, first; /* first: the least index of them */
 } counted_files;
 
+/* A GPU of a batch that is shared with the cores. */
+typedef enum gpu_state { GPU_STARTS = 0, GPU_READY, GPU_LOST } gpu_state;
+
 typedef struct batch_state {
-    /* Constant while threads run. */
+    /* Constant while threads run, but for devices and device[] of a shared batch. */
     const gc_batch *batch;
-    const gc_batch_backend *backend;
-    int devices, workers; /* devices 0: the CPU */
+    const gc_batch_backend *backend; /* of all entries, or of those on the GPUs */
+    int devices, workers;            /* devices 0: the CPU */
     int device[GC_BATCH_DEVICES];
+    bool shared; /* between the cores and GPUs, which are started while the cores work */
     gc_responses *responses;
     gc_folder_lock *folder_lock; /* on other ranks taken with the first entries */
     gc_results *results;         /* rank 0 only */
@@ -48,8 +53,15 @@ typedef struct batch_state {
 
     pthread_mutex_t lock; /* of the following fields */
     pthread_cond_t thread_ended;
-    int64_t *todo;                      /* indices of entries; on other ranks the last portion from rank 0 */
-    int64_t todo_count, todo_next;      /* todo_next: the first that no worker has taken */
+    int64_t *todo;                 /* indices of entries; on other ranks the last portion from rank 0 */
+    int64_t todo_count, todo_next; /* todo_next: the first that no worker has taken */
+    int64_t *gpu_todo;             /* of a shared batch: the entries for the GPUs, or not divided yet */
+    int64_t gpu_count, gpu_next;
+    gc_batch_share share; /* `gpus` is -1 before it is known */
+    int recorded_share;   /* of an earlier run, with --resume; 0: none */
+    int most_share;       /* that is possible; the recorded one */
+    gpu_state gpu[GC_BATCH_DEVICES];
+    pthread_cond_t gpus_changed;        /* share, gpu[] */
     int active;                         /* threads that have not ended */
     int slotless;                       /* workers that could not get a slot */
     bool unavailable[GC_BATCH_DEVICES]; /* devices whose failure was noted */
@@ -112,6 +124,7 @@ static void batch_fail(batch_state *s, gpuconv_status status, const gpuconv_erro
         s->error = *error;
     }
     gc_flag_raise(&s->stop);
+    pthread_cond_broadcast(&s->gpus_changed);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -160,10 +173,15 @@ static void count_file(counted_files *f, int64_t entry, int64_t samples) {
         f->first = entry;
 }
 
-/* Records an outcome in results.jsonl, or for the next report to rank 0. `device` is an index into state->device. */
+/* Records an outcome in results.jsonl, or for the next report to rank 0. `device` is an index into state->device; -1:
+ * the cores computed the entry. */
 static void batch_record(batch_state *s, int device, int64_t entry, const gc_outcome *o) {
     gpuconv_error error = {0};
-    char *line = gc_result_line(&s->batch->manifest->entry[entry], o);
+    gc_outcome shared = *o;
+    pthread_mutex_lock(&s->lock);
+    shared.gpu_share = (int)gc_max(0, s->share.gpus);
+    pthread_mutex_unlock(&s->lock);
+    char *line = gc_result_line(&s->batch->manifest->entry[entry], &shared);
     gc_ranks_report one = {
         .done = o->status == GPUCONV_OK, .failed = o->status != GPUCONV_OK, .clipped = o->clipped, .audio = o->audio};
     pthread_mutex_lock(&s->lock);
@@ -178,7 +196,7 @@ static void batch_record(batch_state *s, int device, int64_t entry, const gc_out
     s->unsent.failed += one.failed;
     s->unsent.clipped += one.clipped;
     s->unsent.audio += one.audio;
-    if (s->devices > 0)
+    if (device >= 0)
         s->progress.device_audio[device] += o->audio;
     pthread_mutex_unlock(&s->lock);
     free(line);
@@ -193,7 +211,7 @@ static void record_refused(batch_state *s, int64_t entry) {
     const gc_entry *e = &s->batch->manifest->entry[entry];
     gc_outcome o = {.status = GPUCONV_ERROR_ARGUMENT, .where = ""};
     (void)snprintf(o.reason, sizeof o.reason, "line %lld: %s", (long long)e->line, e->refusal);
-    batch_record(s, 0, entry, &o);
+    batch_record(s, -1, entry, &o);
 }
 
 /* ---- Between ranks ----------------------------------------------------------------------------------------------- */
@@ -311,59 +329,53 @@ static bool batch_next(batch_state *s, int64_t *entry) {
 /* Bytes of unreferenced responses that are kept. */
 static const int64_t responses_bytes = INT64_C(256) << 20;
 
-/* Entries per core from which on a GPU finishes sooner, its initialisation included, if the backend is not chosen by
- * the user; for files of a few seconds. Each further GPU needs as many again, because GPUs are initialised one after
- * the other. */
-static const int64_t entries_per_gpu = 1280;
+/* Entries per core from which on a batch may be shared with GPUs: opening some of them for an estimate then takes less
+ * than a hundredth of the time. */
+static const int64_t entries_shared = 128;
 
-/* Selects the devices that the user named, or up to `count_max`. Initialises the first, so that a machine with unusable
- * GPUs is detected at once; the others are initialised one after the other while the first works. *why: the reason if
- * no device can be used. */
-static gpuconv_status select_devices(batch_state *s, int64_t count_max, gpuconv_error *why, gpuconv_error *error) {
+/* Selects the devices that the user named, or all. *why: the reason if no device can be used; *count is then 0. Fails
+ * with DEVICE if a device that the user named does not exist. */
+static gpuconv_status select_devices(batch_state *s, int *count, gpuconv_error *why, gpuconv_error *error) {
     const gc_batch *b = s->batch;
     const gc_backend *backend = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    *count = 0;
     if (!backend) {
-        if (b->backend == GPUCONV_BACKEND_CUDA)
-            (void)gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, why);
+        (void)gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, why);
         return GPUCONV_OK;
     }
-    const gc_batch_backend *gpu = backend->batch;
-    int found = gpu->devices(why), count = found == 0 ? 0 : b->device ? b->devices : (int)gc_min(found, count_max);
-    count = (int)gc_min(count, GC_BATCH_DEVICES);
-    for (int i = 0; i < count; i++) {
+    const int found = backend->batch->devices(why);
+    *count = (int)gc_min(found == 0 || !b->device ? found : b->devices, GC_BATCH_DEVICES);
+    for (int i = 0; i < *count; i++) {
         s->device[i] = b->device ? b->device[i] : i;
         if (s->device[i] < 0 || s->device[i] >= found)
             return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d does not exist; there are 0 to %d",
                            s->device[i], found - 1);
-        s->progress.device[i] = s->device[i];
     }
-    if (count == 0 || gpu->init_device(s->device[0], why) != GPUCONV_OK)
-        return GPUCONV_OK;
-    s->backend = gpu;
-    s->devices = s->progress.devices = count;
     return GPUCONV_OK;
 }
 
-/* Chooses between CPU and GPUs, and the number of workers. */
+/* Takes `count` of the selected devices into use. Requires the lock if threads run. */
+static void use_devices(batch_state *s, int count) {
+    s->backend = gc_backend_find(GPUCONV_BACKEND_CUDA)->batch;
+    s->devices = s->progress.devices = count;
+    memcpy(s->progress.device, s->device, (size_t)count * sizeof *s->device);
+}
+
+/* Chooses between CPU and GPUs if the user does, and the number of workers. The first GPU is initialised, so that a
+ * machine with unusable GPUs is detected at once; the others are initialised one after the other while it works. */
 static gpuconv_status choose_devices(batch_state *s, gpuconv_error *error) {
     const gc_batch *b = s->batch;
     gpuconv_error why = {0};
-    gpuconv_status status = GPUCONV_OK;
+    int count = 0;
     s->backend = gc_backend_find(GPUCONV_BACKEND_CPU)->batch;
     s->workers = b->workers > 0 ? b->workers : gc_processor_count();
-    const int64_t gpus_worthwhile = b->manifest->entries / (entries_per_gpu * s->workers);
-    if (b->backend == GPUCONV_BACKEND_CUDA)
-        status = select_devices(s, GC_BATCH_DEVICES, &why, error);
-    else if (b->backend == GPUCONV_BACKEND_AUTO && gpus_worthwhile > 0)
-        status = select_devices(s, gpus_worthwhile, &why, error);
-    if (status)
-        return status;
-    if (b->backend == GPUCONV_BACKEND_CUDA && s->devices == 0)
-        return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s", why.message);
-    if (why.status && b->note && batch_is_first_rank(s)) {
-        char text[600];
-        (void)snprintf(text, sizeof text, "running on the CPU: %s", why.message);
-        b->note(b->context, text);
+    if (b->backend == GPUCONV_BACKEND_CUDA) {
+        const gpuconv_status status = select_devices(s, &count, &why, error);
+        if (status)
+            return status;
+        if (count == 0 || gc_backend_find(GPUCONV_BACKEND_CUDA)->batch->init_device(s->device[0], &why))
+            return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s", why.message);
+        use_devices(s, count);
     }
     s->workers = (int)gc_max(s->workers, s->devices);
     s->workers = (int)gc_max(1, gc_min(s->workers, batch_has_ranks(s) ? s->workers : b->manifest->entries));
@@ -382,6 +394,7 @@ static gpuconv_status list_entries(batch_state *s, const char *results, gpuconv_
         history = gc_history_new(m);
         status = history ? gc_history_read(history, results, &complete_bytes, &newline, error)
                          : gc_fail_memory(error, "a list of entries");
+        s->recorded_share = status ? 0 : gc_history_gpu_share(history);
         if (!status)
             status = gc_history_judge(history, s->batch->folder, s->packer, s->workers, done, error);
     }
@@ -433,6 +446,112 @@ gc_own_files gc_batch_own_files(const gc_batch *b) {
                           .entries = b->manifest->entries};
 }
 
+/* ---- Batches that cores and GPUs share (share.h) ---- */
+
+/* Returns what a worker on a device needs, but for next and report. device: index into state->device; -1: the cores. */
+static gc_worker make_worker(batch_state *s, int device) {
+    return (gc_worker){.manifest = s->batch->manifest,
+                       .responses = s->responses,
+                       .folder = s->batch->folder,
+                       .backend = device < 0 ? gc_backend_find(GPUCONV_BACKEND_CPU)->batch : s->backend,
+                       .devices = device < 0 ? 0 : s->devices,
+                       .device = device < 0 ? 0 : s->device[device],
+                       .cancel = &s->stop,
+                       .copy_permits = &s->copy_permits};
+}
+
+/* Divides the batch among all cores, however many workers there are, and up to `devices` of the selected devices; 0:
+ * one that takes no time. */
+static gc_batch_share divide_batch(batch_state *s, int devices) {
+    const gc_backend *cuda = gc_backend_find(GPUCONV_BACKEND_CUDA);
+    const gc_worker w = make_worker(s, -1);
+    gc_device gpu;
+    gpuconv_config config = gpuconv_config_default();
+    gc_batch_rates rates;
+    config.device = s->device[0];
+    if ((devices > 0 && cuda->probe(&config, &gpu, NULL)) || !gc_batch_estimate(&w, devices ? &gpu : NULL, &rates))
+        return (gc_batch_share){0};
+    const int ranks = batch_has_ranks(s) ? s->batch->ranks->size : 1;
+    return gc_batch_divide(&rates, s->progress.total / ranks, gc_processor_count(), (int)gc_max(1, devices));
+}
+
+/* Moves the entries of a list that are in the share, or are not, to the end of another list. */
+static void move_entries(int64_t *from, int64_t *from_count, int gpus, bool in_share, int64_t *to, int64_t *to_count) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < *from_count; i++)
+        if (gc_share_has(gpus, from[i]) == in_share)
+            to[(*to_count)++] = from[i];
+        else
+            from[kept++] = from[i];
+    *from_count = kept;
+}
+
+/* Prepares a batch whose backend the user does not choose: it is shared if GPUs may shorten it. Ranks, each of which
+ * has a part of the entries, take either the cores or the GPUs. @return DEVICE, MEMORY */
+static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
+    gpuconv_error why = {0};
+    int count;
+    s->most_share = s->recorded_share ? s->recorded_share : divide_batch(s, 0).gpus;
+    if (s->most_share == 0)
+        return GPUCONV_OK;
+    if (batch_has_ranks(s)) {
+        const gpuconv_status status = select_devices(s, &count, &why, error);
+        const gc_batch_share share = count > 0 ? divide_batch(s, count) : (gc_batch_share){0};
+        if (share.gpus > GC_SHARE_ALL / 2 &&
+            !gc_backend_find(GPUCONV_BACKEND_CUDA)->batch->init_device(s->device[0], &why))
+            use_devices(s, share.devices);
+        s->workers = (int)gc_max(s->workers, s->devices);
+        return status;
+    }
+    s->gpu_todo = gc_calloc(gc_max(1, s->todo_count), sizeof *s->gpu_todo);
+    if (!s->gpu_todo)
+        return gc_fail_memory(error, "a list of entries");
+    move_entries(s->todo, &s->todo_count, s->most_share, true, s->gpu_todo, &s->gpu_count);
+    s->shared = s->gpu_count > 0;
+    s->share.gpus = s->shared ? -1 : s->recorded_share;
+    return GPUCONV_OK;
+}
+
+/* Divides a shared batch and starts its GPUs, while the cores compute entries that they have in any case. */
+static void *run_starter(void *argument) {
+    batch_state *s = argument;
+    gpuconv_error why = {0}, error = {0};
+    gc_batch_share share = {0};
+    int count, lost = 0;
+    const gpuconv_status status = select_devices(s, &count, &why, &error);
+    if (status)
+        batch_fail(s, status, &error);
+    else if (count > 0)
+        share = divide_batch(s, count);
+    share.gpus = (int)gc_min(share.gpus, s->most_share);
+    if (s->recorded_share && count > 0)
+        share = (gc_batch_share){s->recorded_share, (int)gc_max(1, share.devices), s->workers, 0};
+    pthread_mutex_lock(&s->lock);
+    if (share.devices > 0)
+        use_devices(s, share.devices);
+    move_entries(s->gpu_todo, &s->gpu_count, share.gpus, false, s->todo, &s->todo_count);
+    s->share = share;
+    pthread_cond_broadcast(&s->gpus_changed);
+    pthread_mutex_unlock(&s->lock);
+    for (int i = 0; i < share.devices && !gc_flag_is_raised(&s->stop); i++) {
+        const bool works = s->backend->init_device(s->device[i], &why) == GPUCONV_OK;
+        lost += !works;
+        pthread_mutex_lock(&s->lock);
+        s->gpu[i] = works ? GPU_READY : GPU_LOST;
+        pthread_cond_broadcast(&s->gpus_changed);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_broadcast(&s->gpus_changed); /* the batch may have been stopped meanwhile */
+    if (why.status && lost == share.devices && s->batch->note) {
+        char text[600];
+        (void)snprintf(text, sizeof text, "running on the CPU: %s", why.message);
+        s->batch->note(s->batch->context, text);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
 /* Chooses devices and the number of workers, and on rank 0 lists the entries to do. */
 static gpuconv_status batch_prepare(batch_state *s, gpuconv_error *error) {
     char results[GC_OWN_PATH];
@@ -447,10 +566,14 @@ static gpuconv_status batch_prepare(batch_state *s, gpuconv_error *error) {
         status = gc_fail_memory(error, "a list of entries");
     if (!status && batch_is_first_rank(s))
         status = prepare_first_rank(s, results, error);
-    s->responses = status ? NULL : gc_responses_new(responses_bytes, s->backend->free_taps);
+    const bool may_share = s->batch->backend == GPUCONV_BACKEND_AUTO &&
+                           s->progress.total >= entries_shared * gc_processor_count() &&
+                           gc_backend_find(GPUCONV_BACKEND_CUDA);
+    const gc_batch_backend *keeps = may_share ? gc_backend_find(GPUCONV_BACKEND_CUDA)->batch : s->backend;
+    s->responses = status ? NULL : gc_responses_new(responses_bytes, keeps->free_taps);
     if (!status && !s->responses)
         status = gc_fail_memory(error, "a table of responses");
-    return status;
+    return status || !may_share ? status : share_batch(s, error);
 }
 
 /* ---- Threads ---- */
@@ -459,9 +582,15 @@ static gpuconv_status batch_prepare(batch_state *s, gpuconv_error *error) {
  * contend inside the kernel. */
 enum { COPY_PERMITS = 24 };
 
+/* Where the next entry of a thread is computed. */
+typedef enum source { SOURCE_NONE = 0, SOURCE_UNKNOWN, SOURCE_CORES, SOURCE_GPUS } source;
+
 typedef struct batch_thread {
     batch_state *state;
-    int device; /* index into state->device */
+    int number;
+    int device;    /* index into state->device; -1: the cores */
+    source source; /* of a shared batch */
+    bool no_slot;  /* of a GPU */
     pthread_t thread;
 } batch_thread;
 
@@ -474,8 +603,38 @@ static void end_thread(batch_state *s) {
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
+/* Returns where the next entry of a thread of a shared batch is computed. The first threads, which keep the GPUs busy,
+ * take entries of the cores while their GPU starts and at the end. Requires the lock. */
+static source next_source(const batch_thread *t) {
+    const batch_state *s = t->state;
+    const bool known = s->share.gpus >= 0, left = known && s->gpu_next < s->gpu_count;
+    const gpu_state gpu = s->devices > 0 ? s->gpu[t->number % s->devices] : GPU_LOST;
+    const bool feeds = left && !t->no_slot && t->number < s->share.feeders;
+    bool lost = true;
+    for (int i = 0; i < s->devices && s->slotless < s->share.feeders; i++)
+        lost = lost && s->gpu[i] == GPU_LOST;
+    if (gc_flag_is_raised(&s->stop) || (s->batch->fail_fast && s->progress.failed > 0))
+        return SOURCE_NONE;
+    if (feeds && gpu == GPU_READY)
+        return SOURCE_GPUS;
+    if (s->todo_next < s->todo_count || (left && lost))
+        return SOURCE_CORES;
+    return !known || (feeds && gpu == GPU_STARTS) ? SOURCE_UNKNOWN : SOURCE_NONE;
+}
+
 static bool next_entry(void *context, int64_t *entry) {
-    return batch_next(((batch_thread *)context)->state, entry);
+    const batch_thread *t = context;
+    batch_state *s = t->state;
+    if (!s->shared)
+        return batch_next(s, entry);
+    pthread_mutex_lock(&s->lock);
+    const bool found = next_source(t) == t->source;
+    if (found && (t->source == SOURCE_GPUS || s->todo_next == s->todo_count))
+        *entry = s->gpu_todo[s->gpu_next++];
+    else if (found)
+        *entry = s->todo[s->todo_next++];
+    pthread_mutex_unlock(&s->lock);
+    return found;
 }
 
 static void report(void *context, int64_t entry, const gc_outcome *o) {
@@ -490,7 +649,7 @@ static bool continue_without(batch_thread *t, const gpuconv_error *error) {
     batch_state *s = t->state;
     pthread_mutex_lock(&s->lock);
     bool others_left = ++s->slotless < s->workers;
-    if (others_left && error->status == GPUCONV_ERROR_DEVICE && !s->unavailable[t->device]) {
+    if (others_left && error->status == GPUCONV_ERROR_DEVICE && t->device >= 0 && !s->unavailable[t->device]) {
         s->unavailable[t->device] = true;
         if (s->batch->note) {
             char text[600];
@@ -502,27 +661,44 @@ static bool continue_without(batch_thread *t, const gpuconv_error *error) {
     return others_left;
 }
 
+/* Computes entries until none is left, or, in a shared batch, until the next one is computed elsewhere. */
+static gpuconv_status work(batch_thread *t, bool *has_slot, gpuconv_error *error) {
+    pthread_mutex_lock(&t->state->lock);
+    gc_worker w = make_worker(t->state, t->device);
+    pthread_mutex_unlock(&t->state->lock);
+    w.next = next_entry;
+    w.report = report;
+    w.context = t;
+    return gc_work(&w, has_slot, error);
+}
+
+/* Waits until it is known where the next entry of a thread is computed. @return false: no entry is left */
+static bool await_source(batch_thread *t) {
+    batch_state *s = t->state;
+    pthread_mutex_lock(&s->lock);
+    while ((t->source = next_source(t)) == SOURCE_UNKNOWN)
+        pthread_cond_wait(&s->gpus_changed, &s->lock);
+    t->device = t->source == SOURCE_GPUS ? t->number % s->devices : -1;
+    pthread_mutex_unlock(&s->lock);
+    return t->source != SOURCE_NONE;
+}
+
 static void *run_worker(void *argument) {
     batch_thread *t = argument;
     batch_state *s = t->state;
-    gpuconv_error error = {0};
-    gc_worker w = {.manifest = s->batch->manifest,
-                   .responses = s->responses,
-                   .folder = s->batch->folder,
-                   .backend = s->backend,
-                   .devices = s->devices,
-                   .device = s->devices > 0 ? s->device[t->device] : 0,
-                   .cancel = &s->stop,
-                   .copy_permits = &s->copy_permits,
-                   .next = next_entry,
-                   .report = report,
-                   .context = t};
-    bool has_slot;
+    bool goes_on = true;
     gc_flush_subnormals();
     gpuconv_cancel_set(&s->stop);
-    gpuconv_status status = gc_work(&w, &has_slot, &error);
-    if (status && (has_slot || !continue_without(t, &error)))
-        batch_fail(s, status, &error);
+    while (goes_on && (!s->shared || await_source(t))) {
+        gpuconv_error error = {0};
+        bool has_slot;
+        const gpuconv_status status = work(t, &has_slot, &error);
+        const bool no_slot = status && !has_slot, others = no_slot && continue_without(t, &error);
+        t->no_slot = t->no_slot || no_slot;
+        goes_on = s->shared && (!status || (no_slot && t->device >= 0));
+        if (status && !others && !goes_on)
+            batch_fail(s, status, &error);
+    }
     end_thread(s);
     return NULL;
 }
@@ -568,21 +744,24 @@ static void watch(batch_state *s) {
 
 /* Runs all threads until the batch is done. */
 static gpuconv_status run_threads(batch_state *s, gpuconv_error *error) {
-    bool needs_server = batch_has_ranks(s) && batch_is_first_rank(s), has_server = false;
-    pthread_t server;
+    bool needs_server = batch_has_ranks(s) && batch_is_first_rank(s), has_server = false, has_starter = false;
+    pthread_t server, starter;
     int started = 0;
     batch_thread *threads = gc_calloc(s->workers, sizeof *threads);
     if (!threads)
         return gc_fail_memory(error, "workers");
     s->active = s->workers + needs_server;
     for (; started < s->workers; started++) {
-        threads[started] = (batch_thread){s, s->devices > 0 ? started % s->devices : 0, 0};
+        threads[started] = (batch_thread){.state = s, .number = started};
+        threads[started].device = s->devices > 0 ? started % s->devices : -1;
         if (pthread_create(&threads[started].thread, NULL, run_worker, &threads[started]) != 0)
             break;
     }
     if (needs_server)
         has_server = pthread_create(&server, NULL, run_server, s) == 0;
-    if (started < s->workers || has_server != needs_server) {
+    if (s->shared)
+        has_starter = pthread_create(&starter, NULL, run_starter, s) == 0;
+    if (started < s->workers || has_server != needs_server || has_starter != s->shared) {
         gpuconv_error none = {.status = GPUCONV_ERROR_MEMORY, .message = "cannot start the threads of the batch"};
         batch_fail(s, GPUCONV_ERROR_MEMORY, &none);
         pthread_mutex_lock(&s->lock);
@@ -594,6 +773,8 @@ static gpuconv_status run_threads(batch_state *s, gpuconv_error *error) {
         pthread_join(threads[i].thread, NULL);
     if (has_server)
         pthread_join(server, NULL);
+    if (has_starter)
+        pthread_join(starter, NULL);
     if (!batch_is_first_rank(s))
         batch_leave_ranks(s);
     free(threads);
@@ -688,6 +869,7 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
     pthread_mutex_init(&s->request_lock, NULL);
     sem_init(&s->copy_permits, 0, COPY_PERMITS);
     pthread_cond_init(&s->thread_ended, NULL);
+    pthread_cond_init(&s->gpus_changed, NULL);
     gpuconv_status status = batch_prepare(s, error);
     if (status)
         s->progress.total = 0; /* tells the caller that no entry was begun */
@@ -710,8 +892,10 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->request_lock);
     pthread_cond_destroy(&s->thread_ended);
+    pthread_cond_destroy(&s->gpus_changed);
     sem_destroy(&s->copy_permits);
     free(s->todo);
+    free(s->gpu_todo);
     free(s->unsent_lines);
     free(s);
     return status;

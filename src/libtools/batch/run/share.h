@@ -1,0 +1,47 @@
+/*
+ * Division of a batch between the cores and the GPUs.
+ *
+ * A row is computed by the GPUs if a hash of its number is below the share of the batch, so that its samples follow
+ * from the row and the share, whatever the threads do. The share follows from the costs of some rows and of the
+ * processors, before the first row is computed, and results.jsonl keeps it for --resume. The rows of a smaller share
+ * are among those of a larger one: the rows outside of the largest possible share begin on the cores while the driver
+ * starts.
+ */
+#ifndef GPUCONV_BATCH_RUN_SHARE_H
+#define GPUCONV_BATCH_RUN_SHARE_H
+
+#include "libgpuconv/conv/backend.h"
+#include "worker.h"
+
+/* The share of all rows. */
+enum { GC_SHARE_ALL = 1 << 16 };
+
+/* Means of the rows of a batch, in seconds. */
+typedef struct gc_batch_rates {
+    double host;        /* of a core for the files of a row, wherever it is convolved */
+    double cpu, gpu;    /* of a core and of a GPU for its convolution; of a GPU with the bus */
+    double start, next; /* until the first GPU convolves, and until each further one does */
+} gc_batch_rates;
+
+typedef struct gc_batch_share {
+    int gpus;    /* of GC_SHARE_ALL rows, those on GPUs */
+    int devices; /* GPUs to use; 0: none */
+    int feeders; /* workers for the rows of the GPUs: as many as keep them busy */
+    double seconds;
+} gc_batch_share;
+
+/* Returns whether a row is on a GPU. */
+static inline bool gc_share_has(int gpus, int64_t row) {
+    return (int)((uint32_t)row * 2654435769U >> 16) <
+           gpus; /* multiples of the golden ratio: any stretch has the share */
+}
+
+/* Returns the division with which a batch of `rows` rows ends first on `cores` cores and up to `devices` GPUs. GPUs
+ * that save less than a tenth of the time are not used. */
+gc_batch_share gc_batch_divide(const gc_batch_rates *rates, int64_t rows, int cores, int devices);
+
+/* Fills *rates from some rows of a batch; those that cannot be opened do not count. gpu: a started GPU; NULL: one that
+ * takes no time. Returns false if no row could be opened. */
+bool gc_batch_estimate(const gc_worker *worker, const gc_device *gpu, gc_batch_rates *rates);
+
+#endif

@@ -1,0 +1,245 @@
+/* Tests the division of a batch between the cores and GPUs: the formula with rates that are given, and whole batches
+ * with a GPU that is made up, whose rows are those of the share whatever the threads do. */
+#include "files.h"
+
+#include "libtools/batch/run/batch.h"
+#include "libtools/batch/run/share.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 130, MOST_GPUS = 2 };
+
+static struct {
+    int devices, broken; /* broken: bits of devices that do not start */
+    double start;
+    gc_backend backend;
+    gc_batch_backend batch;
+    char note[600];
+} gpu;
+
+const gc_backend *__real_gc_backend_find(gpuconv_backend id);
+const gc_backend *__wrap_gc_backend_find(gpuconv_backend id);
+gc_costs __real_gc_costs_of_cpu(const char *name);
+gc_costs __wrap_gc_costs_of_cpu(const char *name);
+int __wrap_gc_processor_count(void);
+
+const gc_backend *__wrap_gc_backend_find(gpuconv_backend id) {
+    return id == GPUCONV_BACKEND_CUDA ? &gpu.backend : __real_gc_backend_find(id);
+}
+
+gc_costs __wrap_gc_costs_of_cpu(const char *name) {
+    gc_costs costs = __real_gc_costs_of_cpu(name);
+    for (int i = 0; i < GC_COST_CUDA_TAP; i++)
+        costs.seconds[i] *= 1e4; /* a convolution takes longer than opening its files */
+    costs.seconds[GC_COST_CUDA_START] = gpu.start;
+    return costs;
+}
+
+static gc_costs gpu_costs(const gc_device *device) { /* a GPU is as fast as a core */
+    return __wrap_gc_costs_of_cpu(device->name);
+}
+
+int __wrap_gc_processor_count(void) {
+    return 1;
+}
+
+static int count_devices(gpuconv_error *error) {
+    if (gpu.devices == 0)
+        *error = (gpuconv_error){.status = GPUCONV_ERROR_DEVICE, .message = "no GPU"};
+    return gpu.devices;
+}
+
+static gpuconv_status init_device(int device, gpuconv_error *error) {
+    if (!(gpu.broken >> device & 1))
+        return GPUCONV_OK;
+    *error = (gpuconv_error){.status = GPUCONV_ERROR_DEVICE, .message = "a broken GPU"};
+    return GPUCONV_ERROR_DEVICE;
+}
+
+static void take_note(void *context, const char *text) {
+    (void)context;
+    snprintf(gpu.note, sizeof gpu.note, "%s", text);
+}
+
+static void make_gpu(int devices, int broken) {
+    gpu.devices = devices;
+    gpu.broken = broken;
+    gpu.start = 1e-6;
+    *gpu.note = '\0';
+    gpu.batch = gc_batch_cpu;
+    gpu.batch.devices = count_devices;
+    gpu.batch.init_device = init_device;
+    gpu.backend = gc_backend_cpu;
+    gpu.backend.id = GPUCONV_BACKEND_CUDA;
+    gpu.backend.batch = &gpu.batch;
+    gpu.backend.costs = gpu_costs;
+}
+
+/* Convolves ROWS rows. where: receives the GPU of each, -1 for the cores. Returns the share that results.jsonl tells.
+ */
+static int run(int workers, bool resume, int *where) {
+    gc_manifest manifest;
+    gc_batch_progress progress;
+    gpuconv_error error = {0};
+    char folder[512], line[4096];
+    int share = 0;
+    snprintf(folder, sizeof folder, "%s", files_path("out"));
+    CHECK(!gc_manifest_read(files_path("rows.csv"), NULL, &manifest, &error), "%s", error.message);
+    const gc_batch batch = {
+        .manifest = &manifest, .folder = folder, .workers = workers, .resume = resume, .note = take_note};
+    CHECK(!gc_batch_run(&batch, &progress, &error), "%s", error.message);
+    CHECK(progress.failed == 0, "%lld rows failed", (long long)progress.failed);
+    assert_int_equal(progress.done + progress.skipped, ROWS);
+    gc_manifest_free(&manifest);
+    FILE *results = fopen(files_path("out/results.jsonl"), "r");
+    assert_non_null(results);
+    for (int i = 0; i < ROWS; i++)
+        where[i] = -2;
+    while (fgets(line, sizeof line, results)) {
+        const char *output = strstr(line, "\"output\":\"o"), *at = strstr(line, "\"where\":\"cuda ");
+        const char *told = strstr(line, "\"gpu_share\":");
+        assert_non_null(output);
+        const long row = strtol(output + strlen("\"output\":\"o"), NULL, 10);
+        assert_in_range(row, 0, ROWS - 1);
+        where[row] = at ? (int)strtol(at + strlen("\"where\":\"cuda "), NULL, 10) : -1;
+        share = told ? (int)strtol(told + strlen("\"gpu_share\":"), NULL, 10) : share;
+    }
+    fclose(results);
+    return share;
+}
+
+static void check_rows(const int *where, int share) {
+    for (int i = 0; i < ROWS; i++)
+        CHECK(where[i] > -2 && (where[i] >= 0) == gc_share_has(share, i), "row %d of share %d: on %d", i, share,
+              where[i]);
+}
+
+static void rows_are_where_the_share_says_for_any_number_of_workers_and_gpus(void **state) {
+    (void)state;
+    int where[ROWS];
+    make_gpu(1, 0);
+    const int share = run(2, false, where);
+    assert_true(share > 0 && share < GC_SHARE_ALL);
+    check_rows(where, share);
+    for (int workers = 1; workers < 8; workers += 6) {
+        assert_int_equal(run(workers, false, where), share);
+        check_rows(where, share);
+    }
+    make_gpu(2, 0);
+    check_rows(where, run(8, false, where));
+    make_gpu(2, 1); /* the other one has all rows */
+    check_rows(where, run(8, false, where));
+    for (int i = 0; i < ROWS; i++)
+        assert_int_not_equal(where[i], 0);
+}
+
+static void without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why(void **state) {
+    (void)state;
+    for (int devices = 0; devices < 3; devices += 2) {
+        int where[ROWS];
+        make_gpu(devices, 3);
+        run(5, false, where);
+        check_rows(where, 0);
+        assert_string_equal(gpu.note, devices ? "running on the CPU: a broken GPU" : "running on the CPU: no GPU");
+    }
+}
+
+static void resume_keeps_the_share_of_the_earlier_run(void **state) {
+    (void)state;
+    int where[ROWS], again[ROWS];
+    make_gpu(1, 0);
+    const int share = run(3, false, where);
+    for (int i = 0; i < ROWS; i += 3)
+        assert_int_equal(remove(files_path("out/o%d.wav", i)), 0);
+    gpu.start = 1e6; /* a new batch would not use the GPU */
+    assert_int_equal(run(2, true, again), share);
+    check_rows(again, share);
+    assert_int_equal(run(2, false, where), 0);
+    check_rows(where, 0);
+}
+
+static double alone(const gc_batch_rates *r, double rows, int cores, int devices) {
+    return devices ? r->start + (devices - 1) * r->next + rows * fmax(r->gpu / devices, r->host / cores)
+                   : rows * (r->host + r->cpu) / cores;
+}
+
+static void a_division_is_faster_than_cores_or_gpus_alone(void **state) {
+    (void)state;
+    static const double cpu[] = {1e-6, 1e-4, 1e-2}, one_gpu[] = {1e-7, 1e-5, 1e-3}, host[] = {1e-5, 4e-4};
+    static const int cores[] = {2, 32};
+    int both = 0;
+    for (int i = 0; i < 3 * 3 * 2 * 2; i++)
+        for (int64_t rows = 16; rows < 10000000; rows *= 8)
+            for (int devices = 0; devices <= MOST_GPUS; devices++) {
+                const gc_batch_rates r = {host[i / 18], cpu[i % 3], one_gpu[i / 3 % 3], 0.75, 0.25};
+                const int w = cores[i / 9 % 2];
+                const gc_batch_share s = gc_batch_divide(&r, rows, w, devices);
+                for (int d = 0; d <= devices && s.gpus; d++)
+                    CHECK(s.seconds <= 1.002 * alone(&r, (double)rows, w, d),
+                          "%lld rows, %d cores, %d GPUs: %g s, %g s on %d alone", (long long)rows, w, devices,
+                          s.seconds, alone(&r, (double)rows, w, d), d);
+                assert_true((s.gpus > 0) == (s.devices > 0) && s.devices <= devices && s.gpus <= GC_SHARE_ALL);
+                assert_true(s.gpus == 0 || (s.feeders >= s.devices && s.feeders <= w));
+                if (s.gpus == 0)
+                    assert_true(s.seconds == alone(&r, (double)rows, w, 0));
+                const gc_batch_rates ideal = {r.host, r.cpu, 0, r.start, r.next};
+                assert_true(s.gpus <= gc_batch_divide(&ideal, rows, w, 1).gpus);
+                both += s.gpus > 0;
+            }
+    assert_true(both > 50);
+}
+
+static void a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores(void **state) {
+    (void)state;
+    const gc_batch_rates r = {4e-4, 5e-4, 8e-6, 0.75, 0.25}; /* utterances of 10 s, each with its own response */
+    assert_int_equal(gc_batch_divide(&r, 16384, 32, 2).gpus, 0);
+    const gc_batch_share two = gc_batch_divide(&r, 262144, 32, 2), one = gc_batch_divide(&r, 16384, 2, 1);
+    assert_true(two.devices > 0 && two.gpus > GC_SHARE_ALL / 2 && one.devices == 1 && one.gpus > GC_SHARE_ALL / 2);
+}
+
+static void every_stretch_of_rows_has_the_share(void **state) {
+    (void)state;
+    for (int share = 0; share <= GC_SHARE_ALL; share += 4096)
+        for (int64_t first = 0; first < 100000; first += 777) {
+            int count = 0;
+            for (int64_t i = first; i < first + 256; i++)
+                count += gc_share_has(share, i);
+            CHECK(abs(count - share / 256) <= 4, "share %d: %d of 256 rows from %lld on", share, count,
+                  (long long)first);
+        }
+}
+
+static int begin_all(void **state) {
+    int err = files_begin(state);
+    guarded x = guarded_new(1, 50), h = guarded_new(1, 5);
+    x.channel[0][7] = h.channel[0][1] = 0.5F;
+    files_write(files_path("x.wav"), SF_FORMAT_WAV | SF_FORMAT_PCM_16, 8000, &x);
+    files_write(files_path("h.wav"), SF_FORMAT_WAV | SF_FORMAT_PCM_16, 8000, &h);
+    guarded_free(&x);
+    guarded_free(&h);
+    FILE *rows = fopen(files_path("rows.csv"), "w");
+    fputs("input,response,output\n", rows);
+    for (int i = 0; i < ROWS; i++)
+        fprintf(rows, "%s,%s,o%d.wav\n", files_path("x.wav"), files_path("h.wav"), i);
+    return err || fclose(rows);
+}
+
+static int end_all(void **state) {
+    for (int i = 0; i < ROWS; i++)
+        (void)remove(files_path("out/o%d.wav", i));
+    return remove(files_path("out/results.jsonl")) || remove(files_path("out")) || files_end(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_division_is_faster_than_cores_or_gpus_alone),
+        cmocka_unit_test(a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores),
+        cmocka_unit_test(every_stretch_of_rows_has_the_share),
+        cmocka_unit_test(rows_are_where_the_share_says_for_any_number_of_workers_and_gpus),
+        cmocka_unit_test(without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why),
+        cmocka_unit_test(resume_keeps_the_share_of_the_earlier_run),
+    };
+    return cmocka_run_group_tests(tests, begin_all, end_all);
+}
