@@ -138,13 +138,32 @@ GPUCONV_API gpuconv_status gpuconv_ir_new(const float *const *taps, int channels
                                           gpuconv_ir **ir, gpuconv_error *error);
 
 /**
- * Reads a response from any file that libsndfile reads: one input, one output per channel of the file.
+ * Reads a response from any file that libsndfile reads, or from a text that states a rate (see gpuconv_ir_load_as): one
+ * input, one output per channel of the file.
  * @param path        the file
  * @param[out] ir     the response
  * @param[out] error  the reason of a failure; may be NULL
  * @return FILE (missing, unreadable, a pipe or a device), FORMAT (not audio, no frames, NaN or infinity), MEMORY
  */
 GPUCONV_API gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error);
+
+/**
+ * Reads a response of any form but SOFA: as gpuconv_ir_load; a matrix (.conf, .matrix, .txt), as
+ * gpuconv_ir_load_matrix; a text of coefficients (.txt, .csv, .tsv, .dat, .asc) with a frame in each row and a channel
+ * in each column, or with a channel in each row if there are more columns than rows; an array of NumPy (.npy) of
+ * float32, float64, int16 or int32, the longer dimension of which is time; samples without a header. A first column of
+ * a text that counts frames or seconds is no channel. A .txt is a matrix unless its first row consists of numbers.
+ * @param path        the file
+ * @param rate        of a file that states none, and of a matrix that names no file, 1..10000000 Hz; 0: such a text or
+ *                    array is refused, such a matrix has 48000 Hz
+ * @param raw         RATE,CHANNELS,ENCODING of samples without a header, such as "48000,1,double"; NULL: the file has
+ * one
+ * @param[out] ir     the response
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (rate, raw), FILE, FORMAT, MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_ir_load_as(const char *path, double rate, const char *raw, gpuconv_ir **ir,
+                                              gpuconv_error *error);
 
 /**
  * Routes a response for an input of `inputs` channels. With c channels in the response:
@@ -172,7 +191,13 @@ typedef enum gpuconv_layout {
     GPUCONV_LAYOUT_PACKED, /**< one channel per output; the responses of the inputs follow one another, equally long */
     /** as AUTO, but 4 channels are true stereo for one input too: it feeds both inputs, and there are two outputs. The
      * default of `gpuconv`, `gpuconv play` and `gpuconv live` */
-    GPUCONV_LAYOUT_STEREO
+    GPUCONV_LAYOUT_STEREO,
+    /** 14 channels of HeSuVi: to the left and right ear from the left (channels 1, 2), side left (3, 4), back left
+     * (5, 6), to the left ear from the centre (7), to the right and left ear from the right (8, 9), side right (10, 11)
+     * and back right (12, 13), to the right ear from the centre (14); or the first 7, which serve both sides. Inputs
+     * are mono, stereo, 3.0, 4.0 (back), 5.0 and 5.1 (side), 7.0 and 7.1 in the order of a WAV; the low-frequency
+     * channel comes from the centre */
+    GPUCONV_LAYOUT_HESUVI
 } gpuconv_layout;
 
 /**
@@ -488,6 +513,13 @@ typedef enum gpuconv_decode {
     GPUCONV_DECODE_MAGLS          /**< least squares of the magnitudes, with phases that go on from below */
 } gpuconv_decode;
 
+/** Convention of ambisonic input: order and normalisation of its channels. */
+typedef enum gpuconv_ambisonics {
+    GPUCONV_AMBISONICS_SN3D = 0, /**< ACN, SN3D (AmbiX) */
+    GPUCONV_AMBISONICS_N3D,      /**< ACN, N3D */
+    GPUCONV_AMBISONICS_FUMA /**< Furse-Malham: W X Y Z R S T U V K L M N O P Q, maxN and W / sqrt(2); up to order 3 */
+} gpuconv_ambisonics;
+
 /** Steps that prepare a response file for a convolution, in the order in which they are applied. */
 typedef struct gpuconv_preparation {
     size_t size;                 /**< bytes of the structure, set by gpuconv_preparation_default */
@@ -519,6 +551,10 @@ typedef struct gpuconv_preparation {
     bool by_distance;      /**< of a SOFA file: the gain is the measured distance divided by that of the direction */
     gpuconv_decode decode; /**< of a SOFA file, with the speakers "ambisonic" */
     bool diffuse_eq;       /**< the same: every frequency gets the energy of the measurements over all directions */
+    double file_rate;      /**< rate of files that state none (text, .npy), 1..10000000 Hz; 0: such files are refused */
+    const char *raw; /**< RATE,CHANNELS,ENCODING of a response without a header, such as "48000,1,double"; NULL: it
+                          has one. Files in series have one */
+    gpuconv_ambisonics ambisonics; /**< of a SOFA file, with the speakers "ambisonic": convention of the input */
 } gpuconv_preparation;
 
 /** Fills in a preparation that changes nothing. `size` is its sizeof. For bindings; in C use the function below. */
@@ -746,6 +782,7 @@ typedef struct gpuconv_motion_config {
     bool diffuse_eq;          /**< the same */
     gpuconv_backend backend;  /**< CUDA: rendered on a GPU, ambisonics excepted; else (default) on the CPU */
     int device;               /**< CUDA device number, 0 (default).. ; -1: the one with the most multiprocessors */
+    gpuconv_ambisonics ambisonics; /**< as in gpuconv_preparation */
 } gpuconv_motion_config;
 
 /** Fills in the defaults. `size` is the structure's sizeof. For bindings; in C use the function below. */

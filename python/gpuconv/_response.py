@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 PATHS = (str, bytes, os.PathLike)
 LONGEST = 1 << 40  # frames
-MATRICES = (".conf", ".txt", ".matrix")
 
 
 SETTINGS = {name: (kind, tuple(words.split("|"))) for name, kind, words in _core.settings()}
@@ -27,7 +26,9 @@ SETTINGS = {name: (kind, tuple(words.split("|"))) for name, kind, words in _core
 class Shape(TypedDict, total=False):
     """Steps that shape a response, named as the options of the command and applied in this order."""
 
-    ir_layout: str  #: "auto", "source", "output", "packed", "stereo": order of the channels
+    ir_layout: str  #: "auto", "source", "output", "packed", "stereo", "hesuvi": order of the channels
+    ir_rate: float  #: sampling rate of a file that states none: a text of coefficients, or .npy
+    ir_raw: str  #: "RATE,CHANNELS,ENCODING" of samples without a header, such as "48000,1,double"
     ir_start: float  #: seconds that are cut off at the beginning
     ir_length: float  #: seconds that are kept
     trim: float  #: dB relative to the peak: the end below it is cut off
@@ -55,6 +56,7 @@ class Preparation(Shape, total=False):
     interpolate: str  #: of a SOFA file: "nearest", "triangle" (the three measured directions around one), "auto": triangle
     by_distance: bool  #: of a SOFA file: gain of the measured distance divided by that of the direction
     decode: str  #: of a SOFA file with layout="ambisonic": "ls", "aligned", "magls" above order x 624 Hz; "auto": "magls"
+    ambisonics: str  #: the same: "acn-sn3d", "acn-n3d", "fuma"
     diffuse_eq: bool  #: the same: every frequency gets the energy of the measurements over all directions
 
 
@@ -343,17 +345,19 @@ def _routes_of(array: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
     return {(i, o): array[i, o] for i in range(array.shape[0]) for o in range(array.shape[1])}
 
 
-def load_ir(path: Path, *, rate: float = 48000.0) -> ImpulseResponse:
-    """Reads a response: any file of libsndfile, one channel for each output; or a matrix (.conf, .txt, .matrix).
+def load_ir(path: Path, *, rate: Optional[float] = None, raw: Optional[str] = None) -> ImpulseResponse:
+    """Reads a response: any file of libsndfile, one channel for each output; a matrix (.conf, .matrix, .txt); a text of
+    coefficients (.txt, .csv, .tsv, .dat, .asc) with a column for each channel; or an array of NumPy (.npy), whose longer
+    dimension is time.
 
-    rate: of a matrix whose lines name no file.
+    rate: of a file that states none, and of a matrix whose lines name no file (None: 48000).
+    raw: "RATE,CHANNELS,ENCODING" of samples without a header, such as "48000,1,double".
     """
     name = path_of("path", path)
     if name.lower().endswith(".sofa"):
         raise ValueError(f"{name}: a SOFA file has a response for each direction; use prepare_ir(path, direction=(30, 0), ...)")
-    if name.lower().endswith(MATRICES):
-        return ImpulseResponse._of(_core.Response.load_matrix(name, real("rate", rate)), True)
-    return ImpulseResponse._of(_core.Response.load(name), False)
+    response, routed = _core.Response.load(name, 0.0 if rate is None else real("rate", rate), raw)
+    return ImpulseResponse._of(response, routed)
 
 
 def prepare_ir(path: Path, *, inputs: int, rate: float, **steps: "Unpack[Preparation]") -> ImpulseResponse:

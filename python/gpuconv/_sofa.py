@@ -168,6 +168,7 @@ class SofaSet:
         doppler: bool = False,
         decode: str = "auto",
         diffuse_eq: bool = False,
+        ambisonics: str = "acn-sn3d",
         threads: Optional[int] = None,
         backend: str = "cpu",
         device: int = 0,
@@ -183,7 +184,7 @@ class SofaSet:
         interval: seconds after which the responses are exchanged. Meanwhile delays go in a straight line, and the rest of
             the responses crosses over.
         interpolate, by_distance: as in responses(). doppler: the sound arrives distance / (343 m/s) later.
-        decode, diffuse_eq: with layout="ambisonic", as in prepare_ir().
+        decode, diffuse_eq, ambisonics: with layout="ambisonic", as in prepare_ir().
         backend: "cuda" renders on the GPU of this number, ambisonics excepted.
         The same samples as `gpuconv IN SET OUT --path FILE --head FILE`.
         """
@@ -200,6 +201,7 @@ class SofaSet:
             "doppler": doppler,
             "decode": decode,
             "diffuse_eq": diffuse_eq,
+            "ambisonics": ambisonics,
         }
         how = {
             "threads": thread_count(threads),

@@ -35,14 +35,13 @@ response from_matrix(const planar_in &taps, const std::vector<std::pair<int, int
     });
 }
 
-response load(const std::string &path) {
-    return made_by([&](gpuconv_ir **made, gpuconv_error *error) { return gpuconv_ir_load(path.c_str(), made, error); });
-}
-
-response load_matrix(const std::string &path, double rate) {
-    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
-        return gpuconv_ir_load_matrix(path.c_str(), rate, made, error);
+// Returns the response, and whether it is routed.
+std::pair<response, bool> load(const std::string &path, double rate, const std::optional<std::string> &raw) {
+    response made = made_by([&](gpuconv_ir **ir, gpuconv_error *error) {
+        return gpuconv_ir_load_as(path.c_str(), rate, raw ? raw->c_str() : nullptr, ir, error);
     });
+    const bool routed = gcpy_is_routed(made.ir.get());
+    return {std::move(made), routed};
 }
 
 // Completes a response that was pickled; for a new one that only the caller has.
@@ -159,8 +158,7 @@ void bind_response(nb::module_ &m) {
                  .def_static("from_taps", &from_taps, nb::arg("taps"), nb::arg("rate"))
                  .def_static("from_matrix", &from_matrix, nb::arg("taps"), nb::arg("places"), nb::arg("inputs"),
                              nb::arg("outputs"), nb::arg("rate"))
-                 .def_static("load", &load, nb::arg("path"))
-                 .def_static("load_matrix", &load_matrix, nb::arg("path"), nb::arg("rate"))
+                 .def_static("load", &load, nb::arg("path"), nb::arg("rate"), nb::arg("raw").none())
                  .def("restore", &restore, nb::arg("lead"), nb::arg("history"))
                  .def("taps", &taps_of, nb::arg("input"), nb::arg("output"))
                  .def("onset",

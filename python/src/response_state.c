@@ -13,6 +13,10 @@ gpuconv_status gcpy_restore(gpuconv_ir *ir, int64_t lead, const char *history, g
     return gc_ir_append_history(ir, "%s", history) ? GPUCONV_OK : gc_fail_memory(error, "the history of a response");
 }
 
+bool gcpy_is_routed(const gpuconv_ir *ir) {
+    return ir->routed;
+}
+
 bool gcpy_has_cuda(void) {
     return gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
 }

@@ -8,6 +8,9 @@
 extern "C" {
 #endif
 
+/* Returns whether a response is routed, as that of a matrix. */
+bool gcpy_is_routed(const gpuconv_ir *ir);
+
 /* Sets the frames before time zero, and the history, of a new response without history that nothing else refers to.
  * @return ARGUMENT (lead), MEMORY */
 gpuconv_status gcpy_restore(gpuconv_ir *ir, int64_t lead, const char *history, gpuconv_error *error);

@@ -116,6 +116,7 @@ planar_out move(const sofa_set &self, const path_owner &path, const head_owner *
     config.doppler = s.made.job.doppler;
     config.decode = s.made.preparation.decode;
     config.diffuse_eq = s.made.preparation.diffuse_eq;
+    config.ambisonics = s.made.preparation.ambisonics;
     config.threads = nb::cast<int>(how["threads"]);
     config.backend = (gpuconv_backend)nb::cast<int>(how["backend"]);
     config.device = nb::cast<int>(how["device"]);

@@ -115,6 +115,7 @@ static gpuconv_status prepare_edited(const plugin *p, const char *path, const ed
     how.stretch = (double)wanted->stretch;
     how.trim = (double)wanted->trim;
     how.reverse = wanted->reverse != 0;
+    how.file_rate = p->rate; /* of a file that states none */
     gpuconv_status status = gpuconv_ir_prepare(path, &how, 2, p->rate, ir, error);
     if (status == GPUCONV_ERROR_TOPOLOGY && p->form.inputs == 1)
         status = prepare_single(path, &how, p->rate, ir, error);

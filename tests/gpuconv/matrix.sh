@@ -234,7 +234,7 @@ wrong w.conf "filter_length: 0.5 is not an integer" 'filter_length: 0.5;'
 wrong w.conf "the module 'eq' of logic changes coefficients" 'logic: "cli" { port: 1; }, "eq" { debug: true; };'
 wrong w.conf "a script of the module 'cli' is not run" 'logic: "cli" { script: "cfoa 0 0 6"; };'
 printf '0.5\n1k\n' >bad.coeff
-wrong w.conf "w.conf, line 1: bad.coeff, line 2: '1k': is not one number" 'coeff "a" { filename: "bad.coeff"; };'
+wrong w.conf "w.conf, line 1: bad.coeff, line 2: '1k': '1k' is not a number" 'coeff "a" { filename: "bad.coeff"; };'
 
 # jconvolver: a copy takes the place of what was there and follows later additions, through other copies too; /cd begins at
 # the folder of the configuration; names in 'quotation marks', with backslashes, and with blanks as mcfx writes them.

@@ -116,6 +116,45 @@ static void routes_are_those_of_the_topology(void **state) {
     }
 }
 
+/* The channels of HeSuVi's files are those that its users name: FL-L FL-R SL-L SL-R BL-L BL-R FC-L, FR-R FR-L SR-R SR-L
+ * BR-R BR-L FC-R; a file of 7 has the left half. */
+static void files_of_hesuvi_reach_both_ears_from_mono_to_7_1(void **state) {
+    /* of each place: plane of 14 to the left and the right ear, then of 7 */
+    enum { FL, FR, FC, BL, BR, SL, SR };
+    static const int plane[7][4] = {{0, 1, 0, 1},   {8, 7, 1, 0}, {6, 13, 6, 6}, {4, 5, 4, 5},
+                                    {12, 11, 5, 4}, {2, 3, 2, 3}, {10, 9, 3, 2}};
+    static const int places[8][8] = {{FC},
+                                     {FL, FR},
+                                     {FL, FR, FC},
+                                     {FL, FR, BL, BR},
+                                     {FL, FR, FC, SL, SR},
+                                     {FL, FR, FC, FC, SL, SR},
+                                     {FL, FR, FC, BL, BR, SL, SR},
+                                     {FL, FR, FC, FC, BL, BR, SL, SR}};
+    (void)state;
+    for (int channels = 7; channels <= 14; channels += 7) {
+        guarded taps = guarded_new(channels, 1);
+        for (int c = 0; c < channels; c++)
+            taps.channel[c][0] = (float)c;
+        gpuconv_ir *ir = harness_ir(&taps, 44100), *routed;
+        gpuconv_error error = {0};
+        for (int inputs = 1; inputs <= 8; inputs++) {
+            CHECK(gpuconv_ir_route_as(ir, inputs, GPUCONV_LAYOUT_HESUVI, &routed, &error) == GPUCONV_OK, "%s",
+                  error.message);
+            for (int i = 0; i < 2 * inputs; i++) {
+                const float *got = gpuconv_ir_taps(routed, i / 2, i % 2);
+                const int want = plane[places[inputs - 1][i / 2]][(channels == 7 ? 2 : 0) + i % 2];
+                CHECK(got && *got == (float)want, "%d inputs, %d channels: input %d, ear %d is channel %g, not %d",
+                      inputs, channels, i / 2, i % 2, got ? (double)*got : -1.0, want);
+            }
+            gpuconv_ir_free(routed);
+        }
+        assert_int_equal(gpuconv_ir_route_as(ir, 9, GPUCONV_LAYOUT_HESUVI, &routed, &error), GPUCONV_ERROR_TOPOLOGY);
+        gpuconv_ir_free(ir);
+        guarded_free(&taps);
+    }
+}
+
 static void unfit_channel_counts_are_refused_and_fitting_ones_named(void **state) {
     (void)state;
     static const struct {
@@ -316,6 +355,7 @@ int main(void) {
         cmocka_unit_test(unusable_responses_are_refused),
         cmocka_unit_test(taps_that_are_not_finite_are_refused),
         cmocka_unit_test(routes_are_those_of_the_topology),
+        cmocka_unit_test(files_of_hesuvi_reach_both_ears_from_mono_to_7_1),
         cmocka_unit_test(unfit_channel_counts_are_refused_and_fitting_ones_named),
         cmocka_unit_test(input_counts_out_of_range_or_other_than_routed_are_refused),
         cmocka_unit_test(gain_is_exact_and_leaves_the_original),

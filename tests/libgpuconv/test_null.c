@@ -78,6 +78,7 @@ static int null; /* the number of the pointer that is NULL */
     NEUTRAL(gpuconv_version, 1, *gpuconv_version())                                                                    \
     REFUSED(gpuconv_ir_new, 2, gpuconv_ir_new(P(0, o.taps), 1, 64, 48000, MADE, E))                                    \
     REFUSED(gpuconv_ir_load, 2, gpuconv_ir_load(P(0, "missing.wav"), MADE, E))                                         \
+    REFUSED(gpuconv_ir_load_as, 2, gpuconv_ir_load_as(P(0, "missing.wav"), 0, NULL, MADE, E))                          \
     REFUSED(gpuconv_ir_route, 2, gpuconv_ir_route(IR, 1, MADE, E))                                                     \
     REFUSED(gpuconv_ir_route_as, 2, gpuconv_ir_route_as(IR, 1, GPUCONV_LAYOUT_AUTO, MADE, E))                          \
     REFUSED(gpuconv_ir_new_matrix, 2, gpuconv_ir_new_matrix(P(0, o.taps), 1, 1, 64, 48000, MADE, E))                   \

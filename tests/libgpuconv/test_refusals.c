@@ -223,7 +223,7 @@ static const refusal refusals[] = {
     {"ir_route inputs", route_inputs, ARGUMENT, false, NUMBERS(0, -1, 1025), false},
     {"ir_route routed", route_topology, GPUCONV_ERROR_TOPOLOGY, false, NUMBERS(1, 3), false},
     {"ir_route_as inputs", route_as_inputs, ARGUMENT, false, NUMBERS(0, -1, 1025), false},
-    {"ir_route_as layout", route_as_layout, ARGUMENT, false, NUMBERS(-1, GPUCONV_LAYOUT_STEREO + 1), false},
+    {"ir_route_as layout", route_as_layout, ARGUMENT, false, NUMBERS(-1, GPUCONV_LAYOUT_HESUVI + 1), false},
     {"ir_load_matrix rate", matrix_rate, ARGUMENT, true, NUMBERS(0, -1, 0.5, 10000001), false},
     {"ir_resample rate", resample_rate, ARGUMENT, true, NUMBERS(0, -1, 1e-6, 47.999, 10000001, 1e300), false},
     {"ir_cut start", cut_start, ARGUMENT, false, NUMBERS(-1, 64, 1e15), false},

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/ir/ambisonic.h"
 #include "libgpuconv/ir/spatial.h"
 
 #include <math.h>
@@ -201,6 +202,77 @@ static void ambisonics_turn_with_the_head(void **state) {
     check_ambisonics(-170);
 }
 
+/* Compares the taps of ambisonics of another convention, channel by channel, with those of ACN and SN3D. The factors
+ * are those of M. Chapman et al., A standard for interchange of Ambisonic signal sets (2009), and of D. Malham, Higher
+ * order Ambisonic systems (2003). */
+static void check_convention(gpuconv_ambisonics convention, const int *acn, const double *factor) {
+    gpuconv_preparation p = gpuconv_preparation_default();
+    p.speakers = "ambisonic";
+    p.yaw = 20;
+    gpuconv_ir *plain = prepare(order_file, p, 9, 48000);
+    p.ambisonics = convention;
+    gpuconv_ir *ir = prepare(order_file, p, 9, 48000);
+    for (int k = 0; k < 9; k++)
+        for (int r = 0; r < 2; r++)
+            for (int64_t i = 0; i < gpuconv_ir_frames(ir); i++) {
+                const double want = factor[k] * (double)gpuconv_ir_taps(plain, acn[k], r)[i];
+                const double got = (double)gpuconv_ir_taps(ir, k, r)[i];
+                CHECK(fabs(got - want) <= 2e-7 * fabs(want) + 1e-12, "convention %d, channel %d: %g, not %g",
+                      (int)convention, k, got, want);
+            }
+    gpuconv_ir_free(plain);
+    gpuconv_ir_free(ir);
+}
+
+static void ambisonics_of_other_conventions_are_those_of_acn_and_sn3d(void **state) {
+    static const int same[] = {0, 1, 2, 3, 4, 5, 6, 7, 8}, wxyzrstuv[] = {0, 3, 1, 2, 6, 7, 5, 8, 4};
+    const double a = 1 / sqrt(3), b = 1 / sqrt(5), c = sqrt(3) / 2;
+    const double n3d[] = {1, a, a, a, b, b, b, b, b}, fuma[] = {sqrt(2), 1, 1, 1, 1, c, c, c, c};
+    (void)state;
+    check_convention(GPUCONV_AMBISONICS_N3D, same, n3d);
+    check_convention(GPUCONV_AMBISONICS_FUMA, wxyzrstuv, fuma);
+    gpuconv_preparation p = gpuconv_preparation_default();
+    gpuconv_error error = {0};
+    gpuconv_ir *ir;
+    p.speakers = "ambisonic";
+    p.ambisonics = GPUCONV_AMBISONICS_FUMA;
+    assert_int_equal(gpuconv_ir_prepare(order_file, &p, 25, 48000, &ir, &error), GPUCONV_ERROR_ARGUMENT);
+    CHECK(strstr(error.message, "FuMa has channels up to order 3, and the input has order 4"), "%s", error.message);
+}
+
+/* Third order of FuMa: a plane wave in the channels K L M N O P Q, as Malham gives them, is the one in ACN and SN3D. */
+static void channels_of_fuma_of_third_order_are_plane_waves(void **state) {
+    static const double at[] = {0.6, -0.48, 0.64};
+    const double x = at[0], y = at[1], z = at[2];
+    const double wave[16] = {sqrt(0.5),
+                             x,
+                             y,
+                             z,
+                             (3 * z * z - 1) / 2,
+                             2 * x * z,
+                             2 * y * z,
+                             x * x - y * y,
+                             2 * x * y,
+                             z * (5 * z * z - 3) / 2,
+                             sqrt(135. / 256) * x * (5 * z * z - 1),
+                             sqrt(135. / 256) * y * (5 * z * z - 1),
+                             sqrt(27. / 4) * z * (x * x - y * y),
+                             sqrt(27.) * x * y * z,
+                             x * (x * x - 3 * y * y),
+                             y * (3 * x * x - y * y)};
+    double matrix[256], harmonic[16];
+    const gc_rotation straight = gc_rotation_of(0, 0, 0);
+    (void)state;
+    gc_spherical_harmonics(3, at, harmonic);
+    CHECK(gc_rotate_harmonics(3, &straight, GPUCONV_AMBISONICS_FUMA, matrix), "no memory");
+    for (int i = 0; i < 16; i++) {
+        double got = 0;
+        for (int k = 0; k < 16; k++)
+            got += matrix[i * 16 + k] * wave[k];
+        CHECK(fabs(got - harmonic[i]) <= 1e-12, "harmonic %d is %.15g, not %.15g", i, got, harmonic[i]);
+    }
+}
+
 /* A turned head hears a source where the unturned one hears it from the other side. */
 static void a_turned_head_takes_other_responses(void **state) {
     (void)state;
@@ -297,6 +369,8 @@ int main(void) {
         cmocka_unit_test(a_bed_of_noise_is_the_sum_of_its_loudspeakers),
         cmocka_unit_test(ambisonics_give_the_responses_of_a_set_of_their_order),
         cmocka_unit_test(ambisonics_turn_with_the_head),
+        cmocka_unit_test(ambisonics_of_other_conventions_are_those_of_acn_and_sn3d),
+        cmocka_unit_test(channels_of_fuma_of_third_order_are_plane_waves),
         cmocka_unit_test(a_turned_head_takes_other_responses),
         cmocka_unit_test(delays_are_applied),
         cmocka_unit_test(what_does_not_fit_is_refused),

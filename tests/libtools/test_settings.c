@@ -118,7 +118,7 @@ static void ranges_and_defaults_are_those_of_the_header(void **state) {
                    {GC_SETTING_GAIN, -200, 200, 0},        {GC_SETTING_WET, -200, 200, 0},
                    {GC_SETTING_DRY, -200, 200, -HUGE_VAL}, {GC_SETTING_INTERVAL, 1e-4, 1, 0.005},
                    {GC_SETTING_YAW, -360, 360, 0},         {GC_SETTING_PITCH, -360, 360, 0},
-                   {GC_SETTING_ROLL, -360, 360, 0}};
+                   {GC_SETTING_ROLL, -360, 360, 0},        {GC_SETTING_IR_RATE, 1, 1e7, 0}};
     int count = 0;
     (void)state;
     for (int i = 0; i < COUNT(numbers); i++) {

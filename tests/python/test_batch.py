@@ -114,7 +114,7 @@ def test_failures_are_told(corpus, tmp_path):
 @pytest.mark.parametrize(
     "keywords, kind, text",
     [
-        ({"wett": 3}, TypeError, "no option 'wett'; the options are ir_layout, ir_start"),
+        ({"wett": 3}, TypeError, "no option 'wett'; the options are ir_layout, ir_rate"),
         ({"preset": "music"}, ValueError, "preset='music': use 'none', 'speech'"),
         ({"wet": (1, 2, 3)}, ValueError, r"wet=\(1, 2, 3\): use a number, or a range \(low, high\)"),
         ({"wet": (3, 1)}, ValueError, "the lower end of a range comes first"),

@@ -14,9 +14,10 @@ static const char words_tail[] = "extend|cut";
 
 static struct {
     gc_clean_options options;
+    gc_ir_form form;
     char *tail, *plot, *report;
     int quiet;
-} clean;
+} clean = {.form = {.kind = GC_INPUT_REGULAR}};
 
 /* Draws the response before and after, on the same scales. */
 static gpuconv_status draw(const gpuconv_ir *before, const gpuconv_ir *after, const char *const *paths,
@@ -41,7 +42,7 @@ static gpuconv_status run_files(const char *const *paths, gpuconv_report *report
     if (!status && clean.plot && (status = gc_ir_keep_files(clean.plot, paths, 1, error)) == GPUCONV_OK)
         status = gc_plot_check(clean.plot, error);
     if (!status)
-        status = gpuconv_ir_load(paths[0], &ir, error);
+        status = gc_ir_load_from(paths[0], &clean.form, &ir, error);
     if (!status)
         status = gc_clean(ir, &clean.options, &cleaned, &channel, error);
     if (!status)
@@ -83,8 +84,9 @@ static struct poptOption clean_table[] = {
      "where noise begins, let the decay go on as it fell before, or end it (default: extend)", words_tail},
     {"length", '\0', POPT_ARG_DOUBLE, &clean.options.seconds, GC_RANGE_SWEEP_LENGTH,
      "length of OUT, at least that of IR, which the decay fills (default: that of IR)", "SECONDS"},
-    {"report", 'r', POPT_ARG_STRING, &clean.report, 0, "print what was done as text or JSON (default: text)",
-     GC_WORDS_REPORT},
+    GC_FORM_OPTIONS(clean.form.rate, clean.form.raw){"report", 'r', POPT_ARG_STRING, &clean.report, 0,
+                                                     "print what was done as text or JSON (default: text)",
+                                                     GC_WORDS_REPORT},
     {"plot", '\0', POPT_ARG_STRING, &clean.plot, 0,
      "draw the response before and after on the same scales, as .svg, .png or .pdf (needs gnuplot)", "FILE"},
     {"quiet", 'q', POPT_ARG_NONE, &clean.quiet, 0, "print only errors", NULL},

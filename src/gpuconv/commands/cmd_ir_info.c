@@ -18,8 +18,8 @@
 static const char words_bands[] = "octave|third-octave|none";
 
 static struct {
-    char *report, *plot, *plot_bands, *html, *sound, *bands, *reference, *noise;
-    double distance, speech, smoothing;
+    char *report, *plot, *plot_bands, *html, *sound, *bands, *reference, *noise, *raw;
+    double distance, speech, smoothing, file_rate;
     int csv, lateral;
 } info = {.distance = 10, .speech = (double)NAN, .smoothing = 6};
 
@@ -41,6 +41,8 @@ static int fill_options(gc_figures_options *o) {
     o->per_octave = bands == 0 ? 1 : bands == 1 ? 3 : 0;
     o->levels.speech = info.speech;
     o->lateral = info.lateral;
+    o->file_rate = info.file_rate;
+    o->raw = info.raw;
     o->reference_distance = info.distance;
     if (info.reference && !gc_number_parse(info.reference, &o->reference_level))
         o->reference = info.reference;
@@ -199,8 +201,8 @@ static struct poptOption info_table[] = {
      "levels of the noise in the octaves from 125 Hz to 8 kHz in dB, for STI; one level counts for all (default: no "
      "noise; with noise, speech has 60 dBA)",
      "DB,..."},
-    {"report", 'r', POPT_ARG_STRING, &info.report, 0, "print the figures as text or JSON (default: text)",
-     GC_WORDS_REPORT},
+    GC_FORM_OPTIONS(info.file_rate, info.raw){"report", 'r', POPT_ARG_STRING, &info.report, 0,
+                                              "print the figures as text or JSON (default: text)", GC_WORDS_REPORT},
     {"csv", '\0', POPT_ARG_NONE, &info.csv, 0, "print all figures as one table with commas", NULL},
     {"plot", '\0', POPT_ARG_STRING, &info.plot, 0,
      "draw decay, decay by bands, frequency response, waterfall, group delay and spectrogram, of up to four "

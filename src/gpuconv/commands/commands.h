@@ -14,6 +14,19 @@ extern const gc_command gc_command_convolve, gc_command_batch, gc_command_bench_
     gc_command_ir_measure, gc_command_ir_synth, gc_command_live, gc_command_play;
 extern const gc_command *const gc_commands[]; /* NULL at the end */
 
+/* The options of a command that reads responses by itself: what their files do not state. */
+#define GC_FORM_OPTIONS(rate, raw)                                                                                     \
+    {"ir-rate", '\0',          POPT_ARG_DOUBLE,                                                                        \
+     &(rate),   GC_RANGE_RATE, "sampling rate of responses that state none: texts of coefficients, or .npy",           \
+     "HZ"},                                                                                                            \
+        {"ir-raw",                                                                                                     \
+         '\0',                                                                                                         \
+         POPT_ARG_STRING,                                                                                              \
+         &(raw),                                                                                                       \
+         0,                                                                                                            \
+         "responses have samples without a header, such as 48000,1,double",                                            \
+         "RATE,CHANNELS,ENCODING"},
+
 /* Prints an error that names the subcommand that `word` was probably meant as, if it is neither a file nor a
  * subcommand.
  * @return whether it did */

@@ -274,7 +274,7 @@ static gpuconv_status open_follow(gc_player *p, gpuconv_error *error) {
     const int order = gc_spatial_is_ambisonic(c->settings.preparation.speakers) ? gc_ambisonic_order(p->inputs) : 0;
     if (!status && order) /* once: the fit does not depend on the head */
         status = gc_decoder_new(p->sofa, order, c->settings.preparation.decode, c->settings.preparation.diffuse_eq,
-                                &p->decoder, error);
+                                c->settings.preparation.ambisonics, &p->decoder, error);
     if (!status)
         gc_follow_at(p->follow, c->seek, p->head);
     return status;
@@ -344,6 +344,7 @@ static gpuconv_status open_motion(gc_player *p, gpuconv_error *error) {
     config.doppler = c->settings.job.doppler;
     config.decode = c->settings.preparation.decode;
     config.diffuse_eq = c->settings.preparation.diffuse_eq;
+    config.ambisonics = c->settings.preparation.ambisonics;
     config.threads = c->threads;
     config.backend = c->backend;
     config.device = c->device;

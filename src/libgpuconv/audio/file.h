@@ -161,10 +161,15 @@ gpuconv_status gc_writer_commit_checked(gc_writer *writer,
 /* Frees the writer. Without a previous commit, the file is removed. */
 void gc_writer_free(gc_writer *writer);
 
-/* As gpuconv_ir_load, of samples without a header in the format `raw` (gc_input_options; NULL: with one), from the
- * kinds of files that `kind` allows. */
-gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char *raw, gpuconv_ir **ir,
-                               gpuconv_error *error);
+/* What is told about the file of a response. */
+typedef struct gc_ir_form {
+    gc_input_kind kind; /* which kinds of files are read */
+    const char *raw;    /* as in gc_input_options */
+    double rate;        /* of a file that states none; 0: such a file is refused */
+} gc_ir_form;
+
+/* As gpuconv_ir_load, of a file of any form but those of matrices and SOFA. */
+gpuconv_status gc_ir_load_from(const char *path, const gc_ir_form *form, gpuconv_ir **ir, gpuconv_error *error);
 
 /* Writes an impulse response to a new file, one channel per plane, as 32-bit floats or 24-bit integers.
  * @return FILE, FORMAT (for example a container without floats), MEMORY */

@@ -105,6 +105,7 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
     m->config.by_distance = p->by_distance;
     m->config.decode = p->decode;
     m->config.diffuse_eq = p->diffuse_eq;
+    m->config.ambisonics = p->ambisonics;
     m->config.doppler = job->doppler;
     m->config.threads = config->threads;
     m->config.backend = config->backend;

@@ -2,16 +2,10 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 
-gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char *raw, gpuconv_ir **ir,
-                               gpuconv_error *error) {
-    (void)kind, (void)raw;
+gpuconv_status gc_ir_load_from(const char *path, const gc_ir_form *form, gpuconv_ir **ir, gpuconv_error *error) {
+    (void)form;
     *ir = NULL;
     return gc_fail_without(error, path, "libsndfile", "libsndfile1-dev");
-}
-
-gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_begin(ir, path, __func__, error) ? gc_ir_load_from(path, GC_INPUT_REGULAR, NULL, ir, error)
-                                               : GPUCONV_ERROR_ARGUMENT;
 }
 
 gpuconv_status gpuconv_convolve_file(const gpuconv_job *job, const gpuconv_config *config, gpuconv_report *report,

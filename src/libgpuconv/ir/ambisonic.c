@@ -137,7 +137,19 @@ static bool solve_normal(double *gram, int n, double *right, int64_t columns, bo
     return true;
 }
 
-bool gc_rotate_harmonics(int order, const gc_rotation *head, double *matrix) {
+/* Returns the number (ACN) of a channel of a convention. *gain: of its normalisation to SN3D. */
+static int find_harmonic(gpuconv_ambisonics convention, int channel, double *gain) {
+    static const int fuma[] = {0, 3, 1, 2, 6, 7, 5, 8, 4, 12, 13, 11, 14, 10, 15, 9};
+    static const double squares[] = {2,   1, 1,        1,        1,      .75,    .75,  .75,
+                                     .75, 1, 32. / 45, 32. / 45, 5. / 9, 5. / 9, .625, .625};
+    const int degree = (int)sqrt(channel);
+    *gain = convention == GPUCONV_AMBISONICS_FUMA  ? sqrt(squares[channel])
+            : convention == GPUCONV_AMBISONICS_N3D ? 1 / sqrt(2 * degree + 1)
+                                                   : 1;
+    return convention == GPUCONV_AMBISONICS_FUMA ? fuma[channel] : channel;
+}
+
+bool gc_rotate_harmonics(int order, const gc_rotation *head, gpuconv_ambisonics convention, double *matrix) {
     const int n = (order + 1) * (order + 1), points = 4 * n; /* of a spiral, which covers the sphere evenly */
     double gram[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0}, room[GC_AMBISONIC_CHANNELS] = {0};
     double turned[GC_AMBISONIC_CHANNELS] = {0}, right[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0};
@@ -157,9 +169,12 @@ bool gc_rotate_harmonics(int order, const gc_rotation *head, double *matrix) {
     }
     if (!solve_normal(gram, n, right, n, &regularised))
         return false;
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < n; k++)
-            matrix[i * n + k] = right[k * n + i];
+    for (int k = 0; k < n; k++) {
+        double gain;
+        const int from = find_harmonic(convention, k, &gain);
+        for (int i = 0; i < n; i++)
+            matrix[i * n + k] = gain * right[from * n + i];
+    }
     return true;
 }
 
@@ -174,6 +189,7 @@ struct gc_decoder {
     double rate;
     gc_sofa_form form;
     gpuconv_decode how;
+    gpuconv_ambisonics convention;
     bool regularised, equalized, exchanged;
     double *fit; /* channels x receivers x frames */
 };
@@ -352,10 +368,13 @@ static gpuconv_status compute(fitting *f, gpuconv_error *error) {
     return status;
 }
 
-gpuconv_status gc_decoder_new(const gpuconv_sofa *s, int order, gpuconv_decode how, bool equalize, gc_decoder **decoder,
-                              gpuconv_error *error) {
+gpuconv_status gc_decoder_new(const gpuconv_sofa *s, int order, gpuconv_decode how, bool equalize,
+                              gpuconv_ambisonics convention, gc_decoder **decoder, gpuconv_error *error) {
     const int n = (order + 1) * (order + 1);
     *decoder = NULL;
+    if ((unsigned)convention > GPUCONV_AMBISONICS_FUMA || (convention == GPUCONV_AMBISONICS_FUMA && order > 3))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "FuMa has channels up to order 3, and the input has order %d; use acn-sn3d or acn-n3d", order);
     if (s->measurements < n)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                        "%s: %d directions do not determine ambisonics of order %d, which needs %d or more", s->name,
@@ -371,6 +390,7 @@ gpuconv_status gc_decoder_new(const gpuconv_sofa *s, int order, gpuconv_decode h
                       .rate = s->responses->rate,
                       .form = gc_sofa_form_of(s, false),
                       .how = how == GPUCONV_DECODE_AUTO ? GPUCONV_DECODE_MAGLS : how,
+                      .convention = convention,
                       .equalized = equalize};
     d->fit = gc_calloc((int64_t)n * s->receivers, d->form.frames * (int64_t)sizeof *d->fit);
     fitting f = {.set = s, .d = d, .points = gc_power_of_two(gc_max(2 * d->form.frames, 16))};
@@ -419,19 +439,23 @@ static void write_turned(const gc_decoder *d, const double *turn, gpuconv_ir *ma
 }
 
 gpuconv_status gc_decoder_turn(const gc_decoder *d, const gc_rotation *head, gpuconv_ir **ir, gpuconv_error *error) {
-    static const char *const names[] = {"", "least squares", "time-aligned", "MagLS"};
+    static const char *const names[] = {"", "least squares", "time-aligned", "MagLS"}, *const conventions[] = {
+                                                                                           "ACN, SN3D", "ACN, N3D",
+                                                                                           "FuMa"};
+    const gc_rotation straight = gc_rotation_of(0, 0, 0);
+    const gpuconv_ambisonics convention = head ? d->convention : GPUCONV_AMBISONICS_SN3D;
     const int n = d->channels, routes = n * d->receivers;
     double *turn = gc_calloc((int64_t)n * n, sizeof *turn);
     gpuconv_ir *made = turn ? gc_ir_blank(n, d->receivers, routes, routes, d->form.frames, d->rate) : NULL;
-    if (!made || !gc_rotate_harmonics(d->order, head, turn)) {
+    if (!made || !gc_rotate_harmonics(d->order, head ? head : &straight, convention, turn)) {
         free(turn);
         gpuconv_ir_free(made);
         return fail_memory(error);
     }
     write_turned(d, turn, made);
     free(turn);
-    return gc_ir_finish(made, ir, error, "ambisonics of order %d (ACN, SN3D) fitted to %d directions, %s%s%s%s",
-                        d->order, d->measurements, names[d->how],
+    return gc_ir_finish(made, ir, error, "ambisonics of order %d (%s) fitted to %d directions, %s%s%s%s", d->order,
+                        conventions[d->convention], d->measurements, names[d->how],
                         d->equalized ? ", equalised to the diffuse field" : "",
                         d->regularised ? ", which leave a part of the sphere open: the fit is regularised" : "",
                         d->exchanged ? GC_SOFA_EXCHANGED : "");

@@ -24,18 +24,19 @@ gc_rotation gc_rotation_of(double yaw, double pitch, double roll);
 void gc_rotate_to_head(const gc_rotation *head, const double room[3], double to[3]);
 
 /* Fills `matrix` (channels x channels) such that the harmonics of a direction in the head's coordinates are the matrix
- * times those in the room's coordinates. */
-bool gc_rotate_harmonics(int order, const gc_rotation *head, double *matrix);
+ * times those in the room's coordinates, in the order and normalisation of a convention. */
+bool gc_rotate_harmonics(int order, const gc_rotation *head, gpuconv_ambisonics convention, double *matrix);
 
 typedef struct gc_decoder gc_decoder;
 
-/* Fits the responses of the harmonics of an order to all measurements. Returns TOPOLOGY (too few directions), MEMORY,
- * CANCELLED. */
+/* Fits the responses of the harmonics of an order to all measurements. Returns ARGUMENT (FUMA above order 3), TOPOLOGY
+ * (too few directions), MEMORY, CANCELLED. */
 gpuconv_status gc_decoder_new(const gpuconv_sofa *sofa, int order, gpuconv_decode how, bool equalize,
-                              gc_decoder **decoder, gpuconv_error *error);
+                              gpuconv_ambisonics convention, gc_decoder **decoder, gpuconv_error *error);
 void gc_decoder_free(gc_decoder *decoder);
 
-/* Makes the responses for a turned head. Returns MEMORY, CANCELLED. */
+/* Makes the responses for a turned head. `head` NULL: of the head's own harmonics, in ACN and SN3D. Returns MEMORY,
+ * CANCELLED. */
 gpuconv_status gc_decoder_turn(const gc_decoder *decoder, const gc_rotation *head, gpuconv_ir **ir,
                                gpuconv_error *error);
 

@@ -15,6 +15,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,8 +71,6 @@ static inline bool is_sign(const brutefir *b, char sign) {
 }
 
 /* ---- Words ------------------------------------------------------------------------------------------------------- */
-
-enum { MAX_TAPS = 1 << 24 };
 
 /* Goes to the next character that is no blank and no comment. *end: the text has ended. Returns as gc_lines_next. */
 static gpuconv_status skip_blanks(brutefir *b, bool *end, gpuconv_error *error) {
@@ -147,67 +146,6 @@ static gpuconv_status read_integer(brutefir *b, const char *what, int64_t least,
 
 /* ---- Coefficients ------------------------------------------------------------------------------------------------ */
 
-/* Taps that are read. */
-typedef struct tap_list {
-    float *tap;
-    int64_t count, capacity;
-} tap_list;
-
-/* Appends a tap. Returns MEMORY. */
-static gpuconv_status append(tap_list *t, double value, const char *path, gpuconv_error *error) {
-    if (t->count == t->capacity) {
-        const int64_t capacity = gc_max(4096, 2 * t->capacity);
-        float *larger = realloc(t->tap, (size_t)capacity * sizeof *larger);
-        if (!larger)
-            return gc_fail_memory(error, path);
-        t->tap = larger;
-        t->capacity = capacity;
-    }
-    t->tap[t->count++] = (float)value;
-    return GPUCONV_OK;
-}
-
-/* Reads the rows of a text file: a number in each. Returns FILE, FORMAT, MEMORY, CANCELLED. */
-static gpuconv_status read_rows(gc_lines *lines, tap_list *taps, gpuconv_error *error) {
-    static const gc_table_form form = {.kind = GC_TABLE_WORDS, .most = 2};
-    gc_table t;
-    double value;
-    gpuconv_status status = gc_table_open(&t, &form, lines, error);
-    for (bool more = true; more && !status;) {
-        status = gc_table_next(&t, &more, error);
-        if (status || !more)
-            continue;
-        if (t.fields != 1 || !gc_table_number(&t, 0, &value) || !(fabs(value) <= 1e30) || taps->count == MAX_TAPS)
-            status = gc_table_fail(&t, error, "is not one number, or one of more than %d", MAX_TAPS);
-        else
-            status = append(taps, value, lines->name, error);
-    }
-    gc_table_close(&t);
-    return status;
-}
-
-/* Reads the numbers of a text file. Returns FORMAT, MEMORY, CANCELLED. */
-static gpuconv_status read_text(const brutefir *b, const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    gc_lines lines;
-    tap_list taps = {0};
-    gpuconv_error why = {0};
-    gpuconv_status status = gc_lines_open_regular(&lines, path, GC_TEXT_LONGEST, INT64_C(128) * MAX_TAPS, &why);
-    if (!status)
-        status = read_rows(&lines, &taps, &why);
-    gc_lines_close(&lines);
-    if (status == GPUCONV_ERROR_MEMORY || status == GPUCONV_ERROR_CANCELLED)
-        gc_fail(error, status, "%s", why.message);
-    else if (status)
-        status = gc_matrix_fail(b->matrix, error, "%s", why.message);
-    else if (taps.count == 0)
-        status = gc_matrix_fail(b->matrix, error, "%s: contains no coefficient", path);
-    const float *planes[] = {taps.tap};
-    if (!status)
-        status = gpuconv_ir_new(planes, 1, taps.count, b->rate, ir, error);
-    free(taps.tap);
-    return status;
-}
-
 /* Returns the encoding of raw samples for a format of BruteFIR; NULL: it is not read. */
 static const char *raw_encoding(const char *format) {
     static const char *const known[][2] = {
@@ -236,17 +174,18 @@ static gpuconv_status load_coeff(brutefir *b, coefficient *c, gpuconv_error *err
     char *path = gc_matrix_join_path(m->folder, c->file, "");
     if (!path)
         return gc_fail_memory(error, m->path);
-    if (encoding) {
-        char raw[64];
-        gpuconv_error inner = {0};
+    char raw[64] = "";
+    gpuconv_error inner = {0};
+    if (encoding)
         (void)gc_format(raw, sizeof raw, "%.0f,1,%s", b->rate, encoding);
-        status = gc_ir_load_from(path, GC_INPUT_REGULAR, raw, &ir, &inner);
-        if (status)
-            status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)
-                                                    : gc_matrix_fail(m, error, "%s", inner.message);
-    } else {
-        status = read_text(b, path, &ir, error);
-    }
+    status = encoding ? gc_ir_load_from(path, &(gc_ir_form){GC_INPUT_REGULAR, raw, 0}, &ir, &inner)
+                      : gc_ir_read_text(path, b->rate, &ir, &inner);
+    if (!status && ir->planes > 1) {
+        status = gc_matrix_fail(m, error, "%s: %d numbers in a row; a coefficient has one", path, ir->planes);
+        gpuconv_ir_free(ir);
+    } else if (status)
+        status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)
+                                                : gc_matrix_fail(m, error, "%s", inner.message);
     if (!status)
         status = gc_matrix_add_response(m, path, ir, &c->index, error);
     free(path);

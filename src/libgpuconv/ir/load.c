@@ -2,13 +2,20 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/input_file.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/dsp/simd.h"
+#include "numbers.h"
 #include "object.h"
 
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     PIECE = 65536,     /* samples that are read at once: they stay in the cache */
@@ -85,21 +92,74 @@ static gpuconv_status read_planes(gc_reader *reader, growing *g, gpuconv_error *
     return status;
 }
 
-gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char *raw, gpuconv_ir **ir,
+/* Returns whether a name ends in one of a list, divided by "|". */
+static bool ends_in(const char *path, const char *endings) {
+    char small[8] = "";
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && dot[i + 1] && i + 1 < sizeof small; i++)
+        small[i] = (char)tolower((unsigned char)dot[i + 1]);
+    return dot && gc_word_find(small, strlen(dot + 1), endings) >= 0;
+}
+
+/* Opens an array of NumPy as raw samples. Returns FILE, FORMAT, MEMORY. */
+static gpuconv_status open_npy(const char *path, const gc_ir_form *form, gc_npy *npy, gc_reader **reader,
                                gpuconv_error *error) {
+    char raw[80];
+    int64_t size;
+    const gc_input_options wish = {.raw = raw, .cancel = gc_cancel_flag(), .keep_nonfinite = true};
+    const int fd = gc_input_file_open(path, &size, error);
+    if (fd < 0)
+        return GPUCONV_ERROR_FILE;
+    gpuconv_status status = gc_npy_parse(fd, size, path, npy, error);
+    if (!status && !gc_is_rate(form->rate))
+        status = gc_fail_without_rate(path, error);
+    if (status) {
+        close(fd);
+        return status;
+    }
+    (void)snprintf(raw, sizeof raw, "%d,%d,%s", (int)lrint(form->rate), npy->planar ? 1 : npy->channels, npy->encoding);
+    return gc_reader_open_descriptor(fd, true, size, path, &wish, reader, error);
+}
+
+/* Opens the samples of a response. Returns as gc_reader_open. */
+static gpuconv_status open_samples(const char *path, const gc_ir_form *form, gc_npy *npy, gc_reader **reader,
+                                   gpuconv_error *error) {
+    static const char endings[] = "pcm|raw|bin|f32|f64|dbl|s16|s24|s32";
+    const gc_input_options wish = {
+        .kind = form->kind, .raw = form->raw, .cancel = gc_cancel_flag(), .keep_nonfinite = true};
+    gpuconv_error inner = {0};
+    if (!form->raw && ends_in(path, "npy"))
+        return open_npy(path, form, npy, reader, error);
+    const gpuconv_status status = gc_reader_open(path, &wish, reader, &inner);
+    const bool is_raw = status == GPUCONV_ERROR_FORMAT && !form->raw && ends_in(path, endings);
+    return !status ? status
+                   : gc_fail(error, status, "%s%s", inner.message,
+                             is_raw ? "; of samples without a header, give rate, channels and encoding, such as "
+                                      "--ir-raw 48000,1,double"
+                                    : "");
+}
+
+gpuconv_status gc_ir_load_from(const char *path, const gc_ir_form *form, gpuconv_ir **ir, gpuconv_error *error) {
     *ir = NULL;
     gc_reader *reader;
-    const gc_input_options wish = {.kind = kind, .raw = raw, .cancel = gc_cancel_flag(), .keep_nonfinite = true};
-    gpuconv_status status = gc_reader_open(path, &wish, &reader, error);
+    gc_npy npy = {0};
+    if (!form->raw && gc_is_text_of_taps(path))
+        return gc_ir_read_text(path, form->rate, ir, error);
+    gpuconv_status status = open_samples(path, form, &npy, &reader, error);
     if (status)
         return status;
     growing g = {.path = path};
     status = read_planes(reader, &g, error);
     if (!status && g.frames == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: holds no frames", path);
+    if (npy.planar) {
+        g.channels = npy.channels;
+        g.frames = npy.frames;
+    }
+    const double rate = npy.encoding ? form->rate : gc_reader_info(reader)->rate;
     if (status)
         free(g.taps);
-    else if (!(*ir = gc_ir_own(g.taps, g.channels, g.frames, gc_reader_info(reader)->rate)))
+    else if (!(*ir = gc_ir_own(g.taps, g.channels, g.frames, rate)))
         status = gc_fail_memory(error, path);
     if (!status && !gc_ir_append_history(*ir, "%s", gc_reader_note(reader))) {
         gpuconv_ir_free(*ir);
@@ -108,11 +168,6 @@ gpuconv_status gc_ir_load_from(const char *path, gc_input_kind kind, const char 
     }
     gc_reader_free(reader);
     return status;
-}
-
-gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    return gc_begin(ir, path, __func__, error) ? gc_ir_load_from(path, GC_INPUT_REGULAR, NULL, ir, error)
-                                               : GPUCONV_ERROR_ARGUMENT;
 }
 
 gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, gpuconv_error *error) {

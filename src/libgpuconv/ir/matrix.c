@@ -242,7 +242,7 @@ static gpuconv_status read_jconvolver_line(gc_matrix *m, char **line, int fields
                  {"/impulse/copy", 0, conf_copy},
                  {"/impulse/packedmatrix", 6, conf_packed},
                  {"/cd", 1, conf_folder}};
-    static const char *const ports[] = {"/input/name", "/output/name", "/jack/client", "/jack/server"};
+    static const char *const ports[] = {"/input/name", "/output/name", "/jack/"};
     char none[] = "", *word[MAX_WORDS];
     const char *wrong;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -253,8 +253,10 @@ static gpuconv_status read_jconvolver_line(gc_matrix *m, char **line, int fields
             return words < 0 ? gc_matrix_fail(m, error, "%s", wrong) : known[i].read(m, word, words, error);
         }
     for (size_t i = 0; i < sizeof ports / sizeof *ports; i++)
-        if (strcmp(line[0], ports[i]) == 0)
-            return GPUCONV_OK; /* of JACK, which is not used */
+        if (strncmp(line[0], ports[i], strlen(ports[i])) == 0) {
+            m->names_ports = true;
+            return GPUCONV_OK;
+        }
     return gc_matrix_fail(m, error,
                           "unknown command '%s'; known are /cd, /convolver/new, /impulse/read, /impulse/dirac, "
                           "/impulse/hilbert, /impulse/copy and /impulse/packedmatrix",
@@ -469,8 +471,9 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
     if (cut)
         (void)snprintf(left_out, sizeof left_out, ", up to %lld frames beyond the %lld declared left out",
                        (long long)cut, (long long)m->max_frames);
-    return gc_ir_finish(s.made, ir, error, "%d inputs x %d outputs, %d routes%s%s", m->inputs, m->outputs,
-                        s.made->routes, converted, left_out);
+    return gc_ir_finish(s.made, ir, error, "%d inputs x %d outputs, %d routes%s%s%s", m->inputs, m->outputs,
+                        s.made->routes, converted, left_out,
+                        m->names_ports ? ", names of ports and settings of JACK ignored" : "");
 }
 
 /* Returns whether a configuration is one of BruteFIR: its first word is not a command of jconvolver, which begins with
@@ -503,7 +506,8 @@ static gpuconv_status read_entries(gc_matrix *m, gpuconv_error *error) {
 
 /* Reads the text of a matrix. `rate` is that of a response without files. The caller frees *matrix, also after a
  * failure. Returns FILE, FORMAT, MEMORY, CANCELLED. */
-static gpuconv_status read_matrix(const char *path, double rate, gc_matrix **matrix, gpuconv_error *error) {
+static gpuconv_status read_matrix(const char *path, double rate, double file_rate, gc_matrix **matrix,
+                                  gpuconv_error *error) {
     gc_matrix *m = *matrix = gc_calloc(1, sizeof *m);
     const char *slash = strrchr(path, '/');
     if (m) {
@@ -514,6 +518,7 @@ static gpuconv_status read_matrix(const char *path, double rate, gc_matrix **mat
     if (!status) {
         m->path = path;
         m->rate_without_files = rate;
+        m->file_rate = file_rate;
         status = read_entries(m, error);
     }
     return status;
@@ -533,19 +538,23 @@ static void free_matrix(gc_matrix *m) {
 void gc_matrix_visit_files(const char *path, gc_file_visit *visit, void *context) {
     gc_matrix *m;
     gpuconv_error ignored;
-    (void)read_matrix(path, 1, &m, &ignored);
+    (void)read_matrix(path, 1, 1, &m, &ignored);
     for (int i = 0; m && i < m->files; i++)
         visit(context, m->file[i].path);
     free_matrix(m);
 }
 
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
-    gc_matrix *m;
     if (!gc_begin(ir, path, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
     if (!gc_is_rate(rate))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
-    gpuconv_status status = read_matrix(path, rate, &m, error);
+    return gc_matrix_load(path, rate, 0, ir, error);
+}
+
+gpuconv_status gc_matrix_load(const char *path, double rate, double file_rate, gpuconv_ir **ir, gpuconv_error *error) {
+    gc_matrix *m;
+    gpuconv_status status = read_matrix(path, rate, file_rate, &m, error);
     if (!status)
         status = gc_matrix_load_files(m, error);
     if (!status) {

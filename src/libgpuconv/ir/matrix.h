@@ -54,11 +54,16 @@ typedef struct gc_matrix {
     int64_t parts, part_capacity;
     int64_t hilbert_frames;    /* of all Hilbert transforms among them */
     bool resampled;            /* a part is of another rate */
+    bool names_ports;          /* the text names ports or sets JACK, which is ignored */
     int line;                  /* current line of the text, for messages */
     int64_t max_frames;        /* of a route; 0: no limit */
     double rate;               /* of the files; 0: not known yet */
     double rate_without_files; /* of the response if no file has one */
+    double file_rate;          /* of files that state none; 0: these are refused */
 } gc_matrix;
+
+/* As gpuconv_ir_load_matrix. @param file_rate as in gc_matrix */
+gpuconv_status gc_matrix_load(const char *path, double rate, double file_rate, gpuconv_ir **ir, gpuconv_error *error);
 
 /* Fails with FORMAT; the message begins with the path and the current line. */
 gpuconv_status gc_matrix_fail(const gc_matrix *matrix, gpuconv_error *error, const char *format, ...)

@@ -4,6 +4,7 @@
  */
 #include "matrix.h"
 
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -232,7 +233,8 @@ static void load(void *context, int64_t index, int worker) {
     (void)worker;
     const loading *l = context;
     gc_matrix_file *file = &l->matrix->file[l->file[index]];
-    l->result[index].status = gpuconv_ir_load(file->path, &file->ir, &l->result[index].error);
+    const gc_ir_form form = {.kind = GC_INPUT_REGULAR, .rate = l->matrix->file_rate};
+    l->result[index].status = gc_ir_load_from(file->path, &form, &file->ir, &l->result[index].error);
 }
 
 /* Reads `count` files. Returns the error of the first one that fails. */

@@ -332,13 +332,35 @@ static gpuconv_status route_matrix(const gpuconv_ir *ir, int inputs, gpuconv_lay
     return make_routed(ir, (routing){inputs, outputs}, route, c, note, routed, error);
 }
 
+/* Routes the files of HeSuVi to two ears. */
+static gpuconv_status route_hesuvi(const gpuconv_ir *ir, int inputs, gc_route *route, gpuconv_ir **routed,
+                                   gpuconv_error *error) {
+    /* of each number of inputs their places: left, side left, back left, centre, and the same letters for the right */
+    static const char *const places[] = {"c", "lr", "lrc", "lrbB", "lrcsS", "lrccsS", "lrcbBsS", "lrccbBsS"};
+    static const char letters[] = "lsbcrSB"; /* the right ones follow four places on */
+    if ((ir->planes != 7 && ir->planes != 14) || inputs > 8)
+        return gc_fail(
+            error, GPUCONV_ERROR_TOPOLOGY,
+            "%d channels of response and %d of input; the layout hesuvi needs a response of 7 or 14 channels "
+            "and 1 to 8 channels of input (mono to 7.1)",
+            ir->planes, inputs);
+    for (int i = 0; i < inputs; i++) {
+        const int place = (int)(strchr(letters, places[inputs - 1][i]) - letters), left = place % 4;
+        const int near = 2 * left + (ir->planes == 14 && place >= 4 ? 7 : 0);
+        const int far = left == 3 ? (ir->planes == 14 ? 13 : 6) : near + 1;
+        route[2 * i] = (gc_route){i, place >= 4, near};
+        route[2 * i + 1] = (gc_route){i, place < 4, far};
+    }
+    return make_routed(ir, (routing){inputs, 2}, route, 2 * inputs, "channels read as HeSuVi's", routed, error);
+}
+
 gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_layout layout, gpuconv_ir **routed,
                                    gpuconv_error *error) {
     if (!gc_begin(routed, ir, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
     if (inputs < 1 || inputs > GC_MAX_CHANNELS)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "an input has 1 to %d channels, not %d", GC_MAX_CHANNELS, inputs);
-    if ((unsigned)layout > GPUCONV_LAYOUT_STEREO)
+    if ((unsigned)layout > GPUCONV_LAYOUT_HESUVI)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "unknown layout %d", (int)layout);
     if (ir->routed) {
         if (inputs != ir->inputs)
@@ -360,12 +382,14 @@ gpuconv_status gpuconv_ir_route_as(const gpuconv_ir *ir, int inputs, gpuconv_lay
         return status;
     }
     int64_t most = (int64_t)ir->planes * inputs;
-    gc_route *route = gc_calloc(gc_max(most, GC_MAX_CHANNELS), sizeof *route);
+    gc_route *route = gc_calloc(gc_max(most, 2 * GC_MAX_CHANNELS), sizeof *route);
     if (!route)
         return gc_fail_memory(error, "the routes");
     gpuconv_status status;
     if (layout == GPUCONV_LAYOUT_AUTO || layout == GPUCONV_LAYOUT_STEREO)
         status = route_auto(ir, inputs, route, routed, error);
+    else if (layout == GPUCONV_LAYOUT_HESUVI)
+        status = route_hesuvi(ir, inputs, route, routed, error);
     else
         status = route_matrix(ir, inputs, layout, route, routed, error);
     free(route);

@@ -5,6 +5,8 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
+#include "matrix.h"
+#include "numbers.h"
 #include "object.h"
 #include "settings.h"
 #include "spatial.h"
@@ -27,7 +29,24 @@ gpuconv_status gc_preparation_read(const gpuconv_preparation *from, gpuconv_prep
 
 bool gc_is_matrix(const char *path) {
     const char *dot = strrchr(path, '.');
-    return dot && (gc_same_word(dot, ".conf") || gc_same_word(dot, ".txt") || gc_same_word(dot, ".matrix"));
+    return dot && (gc_same_word(dot, ".conf") || gc_same_word(dot, ".matrix") ||
+                   (gc_same_word(dot, ".txt") && !gc_is_text_of_taps(path)));
+}
+
+gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
+    const gc_ir_form form = {.kind = GC_INPUT_REGULAR};
+    return gc_begin(ir, path, __func__, error) ? gc_ir_load_from(path, &form, ir, error) : GPUCONV_ERROR_ARGUMENT;
+}
+
+gpuconv_status gpuconv_ir_load_as(const char *path, double rate, const char *raw, gpuconv_ir **ir,
+                                  gpuconv_error *error) {
+    const gc_ir_form form = {.kind = GC_INPUT_REGULAR, .raw = raw, .rate = rate};
+    if (!gc_begin(ir, path, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    if (rate != 0 && !gc_is_rate(rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response has a rate of 1 to %d Hz, not %g", GC_MAX_RATE, rate);
+    return raw || !gc_is_matrix(path) ? gc_ir_load_from(path, &form, ir, error)
+                                      : gc_matrix_load(path, rate > 0 ? rate : 48000, rate, ir, error);
 }
 
 /* Reads the responses of a SOFA file for an input. */
@@ -55,11 +74,12 @@ static gpuconv_status unpack(const char *path, int inputs, gpuconv_ir **ir, gpuc
  * GPUCONV_LAYOUT_OUTPUT, unless it is one that applies to all channels. */
 static gpuconv_status load(const char *path, gc_input_kind kind, const gpuconv_preparation *p, int inputs, double rate,
                            bool one_for_all, gpuconv_ir **ir, gpuconv_error *error) {
-    if (gc_is_sofa(path))
+    const gc_ir_form form = {kind, one_for_all ? NULL : p->raw, p->file_rate}; /* one_for_all: a series */
+    if (!form.raw && gc_is_sofa(path))
         return load_sofa(path, p, inputs, ir, error);
-    if (gc_is_matrix(path))
-        return gpuconv_ir_load_matrix(path, rate, ir, error);
-    gpuconv_status status = gc_ir_load_from(path, kind, NULL, ir, error);
+    if (!form.raw && gc_is_matrix(path))
+        return gc_matrix_load(path, rate, p->file_rate, ir, error);
+    gpuconv_status status = gc_ir_load_from(path, &form, ir, error);
     if (status || p->layout != GPUCONV_LAYOUT_PACKED || (one_for_all && (*ir)->planes == 1))
         return status;
     return unpack(path, inputs, ir, error);

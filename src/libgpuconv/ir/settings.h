@@ -21,10 +21,15 @@ extern "C" {
  *   unit             follows a range of numbers in a refusal; for other kinds the whole of what a value must be */
 // clang-format off
 #define GC_SETTINGS_OF_LAYOUT(X) \
-    X(IR_LAYOUT, "ir_layout", "ir-layout", '\0', WORD, preparation.layout, 0, 0, 0, "auto|source|output|packed|stereo", "", \
+    X(IR_LAYOUT, "ir_layout", "ir-layout", '\0', WORD, preparation.layout, 0, 0, 0, "auto|source|output|packed|stereo|hesuvi", "", \
       "order of the response's channels: auto: one for all, one each, or 4 as true stereo for 2 inputs, and an output for each " \
       "for 1; source: all outputs of input 1, then of input 2; output: all inputs of output 1, then of output 2; packed: the " \
-      "inputs one after the other in time; stereo: as auto, and 4 are true stereo for 1 input too (default: stereo; in a batch auto)")
+      "inputs one after the other in time; stereo: as auto, and 4 are true stereo for 1 input too; hesuvi: 7 or 14 channels of " \
+      "HeSuVi for mono to 7.1 (default: stereo; in a batch auto)") \
+    X(IR_RATE, "ir_rate", "ir-rate", '\0', NUMBER, preparation.file_rate, 1, GC_MAX_RATE, 0, "HZ", " Hz", \
+      "sampling rate of a response that states none: a text of coefficients, or .npy") \
+    X(IR_RAW, "ir_raw", "ir-raw", '\0', RAW, preparation.raw, 0, 0, 0, "RATE,CHANNELS,ENCODING", \
+      "RATE,CHANNELS,ENCODING such as 48000,1,double", "the response has samples without a header, such as 48000,1,double")
 #define GC_SETTINGS_OF_RESPONSE(X) \
     X(IR_START, "ir_start", "ir-start", '\0', NUMBER, preparation.start, 0, 1e6, 0, "SECONDS", " seconds", "skip the first SECONDS of the response") \
     X(IR_LENGTH, "ir_length", "ir-length", '\0', NUMBER, preparation.length, 0, 1e6, 0, "SECONDS", " seconds", \
@@ -76,7 +81,7 @@ extern "C" {
     X(DIRECTION, "direction", "direction", '\0', TEXT, preparation.direction, 0, 0, 0, "AZIMUTH,ELEVATION[,DISTANCE]", "", \
       "of a SOFA file: where a mono input comes from, in degrees to the left and up, and metres (default: 1)") \
     X(SPEAKERS, "layout", "layout", '\0', TEXT, preparation.speakers, 0, 0, 0, "NAME|FILE", "", \
-      "of a SOFA file: where the channels of the input come from: mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4, ambisonic (ACN, SN3D), " \
+      "of a SOFA file: where the channels of the input come from: mono, stereo, 5.1, 7.1, 5.1.4, 7.1.4, ambisonic, " \
       "or a text file with a direction for each channel") \
     X(INTERPOLATE, "interpolate", "interpolate", '\0', WORD, preparation.interpolate, 0, 0, 0, "auto|nearest|triangle", "", \
       "of a SOFA file: take the nearest measured response, or one between the three around a direction, with the delay and the " \
@@ -86,6 +91,8 @@ extern "C" {
     X(DECODE, "decode", "decode", '\0', WORD, preparation.decode, 0, 0, 0, "auto|ls|aligned|magls", "", \
       "of a SOFA file: fit ambisonics of order N above N x 624 Hz to the responses (ls), to them without their differences in " \
       "delay (aligned), or to their magnitudes (default: auto, which is magls)") \
+    X(AMBISONICS, "ambisonics", "ambisonics", '\0', WORD, preparation.ambisonics, 0, 0, 0, "acn-sn3d|acn-n3d|fuma", "", \
+      "of a SOFA file: order and normalisation of ambisonics; FuMa up to order 3 (default: acn-sn3d)") \
     X(DIFFUSE_EQ, "diffuse_eq", "diffuse-eq", '\0', FLAG, preparation.diffuse_eq, 0, 0, 0, NULL, "", \
       "of a SOFA file: give decoded ambisonics the energy of the responses over all directions at every frequency")
 #define GC_SETTINGS_OF_MOTION(X) \
@@ -128,6 +135,7 @@ typedef enum gc_setting_kind {
     GC_KIND_TEXT,        /* const char *, which the setting's text stays */
     GC_KIND_FORMAT,      /* the same: a container */
     GC_KIND_ENCODING,    /* the same: a sample format */
+    GC_KIND_RAW,         /* the same: samples without a header */
     GC_KIND_FILES,       /* const char *const *: each text adds a path */
     GC_KIND_TAIL,        /* job.tail and job.tail_floor: "all", "2.5", "auto" and "auto:-60" */
     GC_KIND_LEVEL        /* level and level_db: "peak:-1", "rms:-26", "loudness:-23", "input" and "input:3" */

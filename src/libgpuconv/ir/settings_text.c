@@ -107,8 +107,9 @@ gpuconv_status gc_setting_set(gc_settings *to, gc_setting_id id, const char *tex
         return add_file(&to->preparation, text);
     default:
         *(const char **)at = text;
-        valid = s->kind == GC_KIND_TEXT ||
-                (s->kind == GC_KIND_FORMAT ? gc_is_format_name(text) : gc_is_encoding_name(text));
+        valid = s->kind == GC_KIND_FORMAT     ? gc_is_format_name(text)
+                : s->kind == GC_KIND_ENCODING ? gc_is_encoding_name(text)
+                                              : s->kind != GC_KIND_RAW || gc_is_raw_format(text);
         break;
     }
     return valid ? GPUCONV_OK : GPUCONV_ERROR_ARGUMENT;

@@ -206,7 +206,7 @@ static gpuconv_status decode(const gpuconv_sofa *s, int inputs, const gpuconv_pr
     if (!order)
         return gc_fail(error, GPUCONV_ERROR_TOPOLOGY,
                        "ambisonics of order 1 to 7 have 4, 9, 16, 25, 36, 49 or 64 channels, not %d", inputs);
-    gpuconv_status status = gc_decoder_new(s, order, p->decode, p->diffuse_eq, &decoder, error);
+    gpuconv_status status = gc_decoder_new(s, order, p->decode, p->diffuse_eq, p->ambisonics, &decoder, error);
     if (!status)
         status = gc_decoder_turn(decoder, &head, ir, error);
     gc_decoder_free(decoder);

@@ -97,16 +97,15 @@ static gpuconv_status take_decoder(gpuconv_motion *m, const gpuconv_ir *ir, gpuc
 
 /* Makes the decoder of ambisonics. Returns ARGUMENT, TOPOLOGY, MEMORY, CANCELLED. */
 static gpuconv_status decode(gpuconv_motion *m, gpuconv_error *error) {
-    const gc_rotation straight = gc_rotation_of(0, 0, 0);
     gc_decoder *decoder = NULL;
     gpuconv_ir *ir = NULL;
     if (m->set->speakers > 1)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: ambisonics are not decoded to the %d loudspeakers of a room",
                        m->set->name, m->set->speakers);
     gpuconv_status status = gc_decoder_new(m->set, gc_ambisonic_order(m->channels), m->config.decode,
-                                           m->config.diffuse_eq, &decoder, error);
+                                           m->config.diffuse_eq, m->config.ambisonics, &decoder, error);
     if (!status)
-        status = gc_decoder_turn(decoder, &straight, &ir, error);
+        status = gc_decoder_turn(decoder, NULL, &ir, error);
     if (!status)
         status = take_decoder(m, ir, error);
     gc_decoder_free(decoder);

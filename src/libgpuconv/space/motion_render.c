@@ -187,7 +187,7 @@ static void find_group(void *context, int64_t index, int worker) {
         return;
     if (m->path->ambisonic) {
         if (group == 0)
-            (void)gc_rotate_harmonics(gc_ambisonic_order(m->channels), &head,
+            (void)gc_rotate_harmonics(gc_ambisonic_order(m->channels), &head, m->config.ambisonics,
                                       m->turn + moment * m->channels * m->channels);
         return;
     }

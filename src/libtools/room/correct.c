@@ -24,6 +24,7 @@
 #include "correct.h"
 
 #include "acoustics.h"
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
@@ -91,7 +92,8 @@ static gpuconv_status check_direct_sound(const char *path, const gpuconv_ir *ir,
 /* Reads the file of a position. */
 static gpuconv_status read_position(work *w, int position, gpuconv_error *error) {
     const char *path = w->o->measured[position], *first = w->o->measured[0];
-    gpuconv_status status = gpuconv_ir_load(path, &w->measured[position], error);
+    const gc_ir_form form = {GC_INPUT_REGULAR, w->o->raw, w->o->file_rate};
+    gpuconv_status status = gc_ir_load_from(path, &form, &w->measured[position], error);
     const gpuconv_ir *ir = w->measured[position], *one = w->measured[0];
     if (status)
         return status;

@@ -84,6 +84,8 @@ typedef struct gc_correction_options {
     double excess_to;   /* Hz up to which MIXED corrects the excess phase */
     double pre_ringing; /* dB below the peak of the corrected response, more than 2 ms before it: the most that MIXED
                            may cause */
+    double file_rate;   /* of measured responses that state no rate; 0: these are refused */
+    const char *raw;    /* of measured responses without a header, as in gc_ir_form; NULL: they have one */
     double seconds;     /* length of the filter */
     double rate;        /* of the filter; 0: that of the responses, or 48000 */
     bool align;         /* channels get the same level and delay */

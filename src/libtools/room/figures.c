@@ -362,7 +362,8 @@ static gpuconv_status read_reference(const gc_figures_options *o, double rate, c
     if (!o->reference)
         return GPUCONV_OK;
     gpuconv_ir *ir = NULL;
-    gpuconv_status status = gpuconv_ir_load(o->reference, &ir, error);
+    const gc_ir_form form = {GC_INPUT_REGULAR, NULL, o->file_rate};
+    gpuconv_status status = gc_ir_load_from(o->reference, &form, &ir, error);
     if (!status && ir->rate != rate)
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a reference must have the response's rate, %g Hz, not %g Hz",
@@ -452,7 +453,8 @@ static gpuconv_status finish(gc_figures *f, const gc_figures_options *o, gpuconv
 
 gpuconv_status gc_figures_new(const char *path, const gc_figures_options *o, gc_figures *f, gpuconv_error *error) {
     *f = (gc_figures){.path = path};
-    gpuconv_status status = gpuconv_ir_load(path, &f->ir, error);
+    const gc_ir_form form = {GC_INPUT_REGULAR, o->raw, o->file_rate};
+    gpuconv_status status = gc_ir_load_from(path, &form, &f->ir, error);
     return status ? status : finish(f, o, error);
 }
 

@@ -65,6 +65,8 @@ typedef struct gc_figures_options {
     const char *reference;     /* response of the same source in a free field, for G; NULL: none */
     double reference_level;    /* dB: energy of such a response in every band, if `reference` is NULL; NaN: none */
     double reference_distance; /* metres, of the reference */
+    double file_rate;          /* of files that state no rate; 0: these are refused */
+    const char *raw;           /* of responses without a header, as in gc_ir_form; NULL: they have one */
     int lateral;               /* channel of the figure-eight microphone, from 1; 0: none */
 } gc_figures_options;
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 static bool looks_like_a_response(const folder *f, const char *name) {
-    static const char *const endings[] = {".wav", ".flac", ".aif",  ".aiff", ".ogg",  ".opus",   ".mp3",
-                                          ".caf", ".w64",  ".rf64", ".au",   ".conf", ".matrix", ".txt"};
+    static const char *const endings[] = {".wav",  ".flac", ".aif", ".aiff", ".ogg", ".opus",   ".mp3", ".caf", ".w64",
+                                          ".rf64", ".au",   ".npy", ".conf", ".txt", ".matrix", ".csv", ".dat", ".tsv"};
     const char *ending = strrchr(name, '.');
     if (f->sets)
         return ending && strcasecmp(ending, ".sofa") == 0;

@@ -7,15 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reads a file of audio, or a matrix, which the library tells by its ending. */
-static gpuconv_status load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {
-    const char *ending = strrchr(path, '.');
-    if (ending &&
-        (strcasecmp(ending, ".conf") == 0 || strcasecmp(ending, ".txt") == 0 || strcasecmp(ending, ".matrix") == 0))
-        return gpuconv_ir_load_matrix(path, 48000, ir, error);
-    return gpuconv_ir_load(path, ir, error);
-}
-
 /* Reads the directions of a set, or some of many. */
 static gpuconv_status read_set(const char *path, wave *w, gpuconv_error *error) {
     gpuconv_sofa *set;
@@ -66,7 +57,7 @@ static void *read_wave(void *argument) {
     memset(&r->made, 0, sizeof r->made);
     if (r->is_set)
         (void)read_set(r->path, &r->made, &error);
-    else if (load(r->path, &ir, &error) == GPUCONV_OK)
+    else if (gpuconv_ir_load_as(r->path, 48000, NULL, &ir, &error) == GPUCONV_OK)
         measure(ir, &r->made);
     (void)snprintf(r->made.message, sizeof r->made.message, "%.199s", error.message);
     gpuconv_ir_free(ir);

@@ -69,11 +69,12 @@ static bool parse_texts(gc_recipe *r, const char *const text[GC_RECIPE_COLUMNS],
             *column = GC_COLUMN_RECIPE + i;
             return true;
         }
-        const bool as_is = k == GC_KIND_FILES || k == GC_KIND_FORMAT || k == GC_KIND_ENCODING;
+        const bool as_is = k >= GC_KIND_TEXT && k <= GC_KIND_FILES;
         const char *made = as_is ? text[i] : gc_setting_print(&r->settings, id, canonical);
         if (made && !(r->text[i] = strdup(made)))
             return false;
     }
+    r->settings.preparation.raw = r->text[GC_SETTING_IR_RAW];
     r->settings.job.format = r->text[GC_SETTING_FORMAT];
     r->settings.job.encoding = r->text[GC_SETTING_ENCODING];
     return !r->text[GC_SETTING_SERIES] || add_files(r);
