@@ -45,7 +45,7 @@ enum {
 
 /** A room. */
 typedef struct gpuconv_room {
-    double size[3]; /**< metres, each 0.1..1000 */
+    double size[3];                           /**< metres, each 0.1..1000 */
     double absorption[6][GPUCONV_ROOM_BANDS]; /**< part of the energy, 0..1, that each wall absorbs at a reflection: x
                                                    low, x high, y low, y high, floor, ceiling. With `rt60` only the
                                                    proportions of its exponents -ln(1 - absorption) count, and all 0
@@ -60,9 +60,9 @@ typedef struct gpuconv_room_point {
     double at[3];              /**< metres; inside the room */
     double azimuth, elevation; /**< degrees of its main axis, -360..360 and -90..90; of an ambisonic receiver: of its
                                     front */
-    double omni; /**< its pattern, omni + (1 - omni) cos(angle to the axis), 0..1: 1 omnidirectional, 0.75 wide cardioid,
-                      0.5 cardioid, 0.37 supercardioid, 0.25 hypercardioid, 0 figure eight. Ambisonic receivers ignore
-                      it */
+    double omni; /**< its pattern, omni + (1 - omni) cos(angle to the axis), 0..1: 1 omnidirectional, 0.75 wide
+                    cardioid, 0.5 cardioid, 0.37 supercardioid, 0.25 hypercardioid, 0 figure eight. Ambisonic receivers
+                    ignore it */
 } gpuconv_room_point;
 
 /** How the absorption of the walls follows from gpuconv_room.rt60. */
@@ -75,16 +75,16 @@ typedef enum gpuconv_room_formula {
 
 /** Responses to simulate. Every room has as many sources and receivers. */
 typedef struct gpuconv_rooms_job {
-    size_t size;              /**< bytes of the structure, set by gpuconv_rooms_job_default */
-    const gpuconv_room *room; /**< the rooms */
-    int64_t rooms;            /**< 1..2^30 */
-    const gpuconv_room_point *source; /**< the sources of the first room, then those of the second */
-    int64_t sources;                  /**< of each room, 1..2^20; 1 (default) */
+    size_t size;                        /**< bytes of the structure, set by gpuconv_rooms_job_default */
+    const gpuconv_room *room;           /**< the rooms */
+    int64_t rooms;                      /**< 1..2^30 */
+    const gpuconv_room_point *source;   /**< the sources of the first room, then those of the second */
+    int64_t sources;                    /**< of each room, 1..2^20; 1 (default) */
     const gpuconv_room_point *receiver; /**< the receivers of the first room, then those of the second */
     int64_t receivers;                  /**< of each room, 1..2^20; 1 (default) */
-    int ambisonic;  /**< 0 (default): a receiver has one channel and its pattern. 1..4: it has (ambisonic + 1)^2 channels
-                         of spherical harmonics, order ACN, normalisation SN3D, in the coordinates of its front */
-    double rate;    /**< frames a second, 1000..1000000; 16000 (default) */
+    int ambisonic; /**< 0 (default): a receiver has one channel and its pattern. 1..4: it has (ambisonic + 1)^2 channels
+                        of spherical harmonics, order ACN, normalisation SN3D, in the coordinates of its front */
+    double rate;   /**< frames a second, 1000..1000000; 16000 (default) */
     int64_t frames; /**< of a response, 1..2^27; 8000 (default) */
     int64_t origin; /**< frame at which the source sounds, -2^27..2^27; 0 (default). The kernel of a sound in the first
                          24 frames is cut at frame 0 */
@@ -94,14 +94,16 @@ typedef struct gpuconv_rooms_job {
     double humidity;              /**< per cent, 0..100; 50 (default) */
     double images_seconds; /**< images that arrive later are left out; 0 (default): none are. The direct sound stays */
     int images_order;      /**< images with more reflections are left out; -1 (default): none are */
-    double images_level;   /**< images that arrive after the reverberation's energy of the slowest band fell by so many dB
-                                are left out; 0 (default): none are */
+    double images_level; /**< images that arrive after the reverberation's energy of the slowest band fell by so many dB
+                              are left out; 0 (default): none are */
     bool tail;    /**< noise for the images that were left out; false (default): nothing. The noise is made of images at
                        random places, one a frame, with random sign and the mean energy of those that are left out: it
                        has the decay of each direction and band, and the receivers of a room receive the same ones, with
                        the coherence of a diffuse field. Images and noise are exchanged over the last tenth of the time
                        of the images. At low frequencies the images have up to 3 dB more near a wall, and less elsewhere,
                        which the noise does not have */
+    bool diffuse; /**< the noise decays in all directions as Eyring's formula says, as where furniture and relief
+                     scatter the sound; false (default): as the images do */
     double highpass; /**< Hz, of a Butterworth filter of fourth order, forwards in time; 0 (default): none. The sum of
                           images has a constant pressure that no real source makes */
     uint64_t seed;   /**< of the noise; 1 (default) */
@@ -119,8 +121,8 @@ static inline gpuconv_rooms_job gpuconv_rooms_job_default(void) {
 }
 
 /**
- * Computes the responses. The time grows with the number of images, about 4.19 (c t)^3 / V for each source and receiver.
- * Every thread that works needs 24 bytes for each frame, band that differs from the others, and channel.
+ * Computes the responses. The time grows with the number of images, about 4.19 (c t)^3 / V for each source and
+ * receiver. Every thread that works needs 24 bytes for each frame, band that differs from the others, and channel.
  * @param place        on the CPU; belongs to one thread at a time
  * @param job          read during the call
  * @param[out] output  rooms x sources x receivers x channels x frames floats

@@ -45,8 +45,9 @@ static gpuconv_room_point draw_point(oracle_random *random, const double size[3]
 static double pattern_of(const gpuconv_room_point *p, const double to[3]) {
     const double azimuth = p->azimuth * pi / 180, elevation = p->elevation * pi / 180;
     const double length = sqrt(to[0] * to[0] + to[1] * to[1] + to[2] * to[2]);
-    const double cosine = (to[0] * cos(elevation) * cos(azimuth) + to[1] * cos(elevation) * sin(azimuth) +
-                           to[2] * sin(elevation)) / length;
+    const double cosine =
+        (to[0] * cos(elevation) * cos(azimuth) + to[1] * cos(elevation) * sin(azimuth) + to[2] * sin(elevation)) /
+        length;
     return p->omni + (1 - p->omni) * cosine;
 }
 
@@ -209,7 +210,8 @@ static void bands_and_air_are_those_of_the_formula(void **state) {
             add_images(&job, 0, b, air ? air_of(b) : 0, one);
             add_band(one, FRAMES, job.rate, b, BANDS, want);
         }
-        check_error(air ? "bands and air" : "bands", got.channel[0], want, FRAMES, air ? -60 : -80); /* a table of 3 digits */
+        check_error(air ? "bands and air" : "bands", got.channel[0], want, FRAMES,
+                    air ? -60 : -80); /* a table of 3 digits */
         guarded_free(&got);
         free(want);
         free(one);
@@ -239,7 +241,8 @@ static double t30_of(const float *h, int64_t frames, double rate) {
 }
 
 /* Fills a job of `rooms` rooms with one size and sources and receivers at random. */
-static gpuconv_rooms_job similar_rooms(gpuconv_room *room, gpuconv_room_point *points, int rooms, const double size[3]) {
+static gpuconv_rooms_job similar_rooms(gpuconv_room *room, gpuconv_room_point *points, int rooms,
+                                       const double size[3]) {
     oracle_random random = {3};
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
     for (int i = 0; i < rooms; i++) {
@@ -260,24 +263,28 @@ static gpuconv_rooms_job similar_rooms(gpuconv_room *room, gpuconv_room_point *p
 static void the_decay_is_the_one_that_was_asked(void **state) {
     (void)state;
     enum { ROOMS = 6 };
-    static const double sizes[][3] = {{5, 4, 3}, {8, 6, 3.2}, {12, 5, 2.6}} /* the last one is no diffuse field */, times[] = {0.4, 0.7};
+    static const double sizes[][3] = {{5, 4, 3}, {8, 6, 3.2}, {12, 5, 2.6}} /* the last one is no diffuse field */,
+                        times[] = {0.4, 0.7};
     gpuconv_room room[ROOMS];
     gpuconv_room_point points[2 * ROOMS];
     for (int k = 0; k < 3; k++)
         for (int t = 0; t < 2; t++)
-            for (int noise = 0; noise < 2; noise++) {
+            for (int noise = 0; noise < 3; noise++) { /* the third one is diffuse */
                 gpuconv_rooms_job job = similar_rooms(room, points, ROOMS, sizes[k]);
                 double mean = 0;
                 job.frames = (int64_t)(1.2 * times[t] * job.rate);
                 job.highpass = 200;
-                job.tail = noise;
-                job.images_level = noise ? 15 : 0;
+                job.tail = noise > 0;
+                job.diffuse = noise == 2;
+                job.formula = noise == 2 ? GPUCONV_ROOM_EYRING : GPUCONV_ROOM_IMAGES;
+                job.images_level = noise > 0 ? 15 : 0;
                 for (int i = 0; i < ROOMS * GPUCONV_ROOM_BANDS; i++)
                     room[i / GPUCONV_ROOM_BANDS].rt60[i % GPUCONV_ROOM_BANDS] = times[t];
                 guarded got = simulate(&job, 2);
                 for (int i = 0; i < ROOMS; i++)
                     mean += t30_of(got.channel[0] + i * job.frames, job.frames, job.rate) / ROOMS;
-                CHECK(fabs(mean / times[t] - 1) <= (k < 2 ? 0.05 : 0.2), "room %d, noise %d: %.3f s for %.3f s", k, noise, mean, times[t]);
+                CHECK(fabs(mean / times[t] - 1) <= (k < 2 ? 0.05 : 0.2), "room %d, noise %d: %.3f s for %.3f s", k,
+                      noise, mean, times[t]);
                 guarded_free(&got);
             }
 }
@@ -306,7 +313,8 @@ static void add_energy(const float *h, int64_t from, int64_t to, double rate, do
 static void noise_has_the_energy_of_the_images_that_it_replaces(void **state) {
     (void)state;
     enum { ROOMS = 160, FROM = 960, TO = 1600 };
-    static const double size[3] = {5.1, 4.3, 2.9}, rt60[GPUCONV_ROOM_BANDS] = {0.5, 0.5, 0.45, 0.4, 0.35, 0.3, 0.3, 0.3, 0.3};
+    static const double size[3] = {5.1, 4.3, 2.9},
+                        rt60[GPUCONV_ROOM_BANDS] = {0.5, 0.5, 0.45, 0.4, 0.35, 0.3, 0.3, 0.3, 0.3};
     static gpuconv_room room[ROOMS];
     static gpuconv_room_point points[2 * ROOMS];
     gpuconv_rooms_job job = similar_rooms(room, points, ROOMS, size);
@@ -394,10 +402,21 @@ static void channels_of_one_image_are_its_harmonics(void **state) {
     length = sqrt(length);
     x /= length, y /= length, z /= length;
     /* ACN 0..15 and 24 in SN3D. */
-    const double want[] = {1, y, z, x, sqrt(3) * x * y, sqrt(3) * y * z, (3 * z * z - 1) / 2, sqrt(3) * x * z,
-                           sqrt(3) / 2 * (x * x - y * y), sqrt(5. / 8) * y * (3 * x * x - y * y), sqrt(15) * x * y * z,
-                           sqrt(3. / 8) * y * (5 * z * z - 1), z * (5 * z * z - 3) / 2,
-                           sqrt(3. / 8) * x * (5 * z * z - 1), sqrt(15) / 2 * z * (x * x - y * y),
+    const double want[] = {1,
+                           y,
+                           z,
+                           x,
+                           sqrt(3) * x * y,
+                           sqrt(3) * y * z,
+                           (3 * z * z - 1) / 2,
+                           sqrt(3) * x * z,
+                           sqrt(3) / 2 * (x * x - y * y),
+                           sqrt(5. / 8) * y * (3 * x * x - y * y),
+                           sqrt(15) * x * y * z,
+                           sqrt(3. / 8) * y * (5 * z * z - 1),
+                           z * (5 * z * z - 3) / 2,
+                           sqrt(3. / 8) * x * (5 * z * z - 1),
+                           sqrt(15) / 2 * z * (x * x - y * y),
                            sqrt(5. / 8) * x * (x * x - 3 * y * y)};
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
     job.room = &room;
@@ -417,7 +436,8 @@ static void channels_of_one_image_are_its_harmonics(void **state) {
                       "order %d, channel %d, frame %d", order, c, n);
         if (order == 4)
             CHECK(fabs((double)got.channel[0][24 * 400 + 193] -
-                       sqrt(35) / 8 * (pow(x, 4) - 6 * x * x * y * y + pow(y, 4)) * (double)direct.channel[0][193]) <= 1e-6,
+                       sqrt(35) / 8 * (pow(x, 4) - 6 * x * x * y * y + pow(y, 4)) * (double)direct.channel[0][193]) <=
+                      1e-6,
                   "channel 24");
         guarded_free(&got);
     }

@@ -2,8 +2,8 @@
  * backend.
  *
  * The decay of a box's images. An image in the direction n from the receiver, at the distance d, was reflected
- * |n_a| d / L_a times by the walls of axis a, half of them by each of the two. With the losses l of the walls in nepers,
- * the energy of all images that arrive at time t is in proportion to
+ * |n_a| d / L_a times by the walls of axis a, half of them by each of the two. With the losses l of the walls in
+ * nepers, the energy of all images that arrive at time t is in proportion to
  *
  *     E(t) = mean over all n of exp(-r(n) t),     r(n) = c sum over a of |n_a| (l_low + l_high) / (2 L_a),
  *
@@ -113,11 +113,12 @@ static double decay_of(const directions *d) {
 }
 
 /* Sets the walls' losses of a band from its decay time. Returns ARGUMENT if a wall would absorb more than 99 %. */
-static gpuconv_status set_losses(const gc_rooms *r, int64_t index, int band, double metres_of_unit, gpuconv_error *error) {
+static gpuconv_status set_losses(const gc_rooms *r, int64_t index, int band, double metres_of_unit,
+                                 gpuconv_error *error) {
     const gpuconv_room *room = &r->job.room[index];
     const double volume = room->size[0] * room->size[1] * room->size[2], rt60 = room->rt60[band];
     double surface = 0, weight = 0, scale, most = 0;
-    double (*loss)[GPUCONV_ROOM_BANDS] = r->room[index].loss;
+    double(*loss)[GPUCONV_ROOM_BANDS] = r->room[index].loss;
     for (int w = 0; w < 6; w++) {
         surface += volume / room->size[w / 2];
         weight += loss[w][band] * volume / room->size[w / 2];
@@ -252,9 +253,10 @@ static gpuconv_status check_distances(const gpuconv_rooms_job *job, int64_t inde
     for (int64_t i = 0; i < job->sources; i++)
         for (int64_t k = 0; k < job->receivers; k++)
             if (hypot(hypot(s[i].at[0] - m[k].at[0], s[i].at[1] - m[k].at[1]), s[i].at[2] - m[k].at[2]) < nearest)
-                return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                               "source %lld and receiver %lld of room %lld are in one place; use a distance of 0.001 m or more",
-                               (long long)i, (long long)k, (long long)index);
+                return gc_fail(
+                    error, GPUCONV_ERROR_ARGUMENT,
+                    "source %lld and receiver %lld of room %lld are in one place; use a distance of 0.001 m or more",
+                    (long long)i, (long long)k, (long long)index);
     return GPUCONV_OK;
 }
 
@@ -337,7 +339,9 @@ gpuconv_status gpuconv_rooms_simulate(gpuconv_arrays *place, const gpuconv_rooms
     gpuconv_status status = gc_sized_struct_read(&own, job, error);
     if (!status && (!r.job.room || !r.job.source || !r.job.receiver))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.%s is NULL",
-                       !r.job.room ? "room" : !r.job.source ? "source" : "receiver");
+                       !r.job.room     ? "room"
+                       : !r.job.source ? "source"
+                                       : "receiver");
     if (!status)
         status = check_job(&r.job, error);
     if (!status && !place->executor->simulate)

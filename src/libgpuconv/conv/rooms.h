@@ -13,9 +13,9 @@ typedef struct gc_room {
 
 typedef struct gc_rooms {
     gpuconv_rooms_job job;
-    int channels; /* of a receiver */
-    int bands;    /* in use */
-    double speed; /* of sound, m/s */
+    int channels;                   /* of a receiver */
+    int bands;                      /* in use */
+    double speed;                   /* of sound, m/s */
     double air[GPUCONV_ROOM_BANDS]; /* nepers of amplitude a metre */
     gc_room *room;
 } gc_rooms;

@@ -45,8 +45,8 @@ ALWAYS_INLINE void place_images(const gc_image_row *row, int64_t first, int coun
     for (int k = 0; k < 2; k++)
         if (row->pattern[k].along)
             for (int i = 0; i < count; i++)
-                b->amplitude[i] *= row->pattern[k].omni +
-                                   (row->pattern[k].across + row->pattern[k].along[first + i]) * inverse[i];
+                b->amplitude[i] *=
+                    row->pattern[k].omni + (row->pattern[k].across + row->pattern[k].along[first + i]) * inverse[i];
 }
 
 static void add(const gc_image_row *row, float *sums) {

@@ -69,10 +69,7 @@ struct room {
     double size[3];             /* metres */
     double decay[ROOM_OCTAVES]; /* RT60 in seconds caused by the walls alone; air absorption shortens it */
     double share[6];            /* relative absorption of each wall: x low, x high, y low, ... z high */
-    double scattering;          /* part of the energy, 0..1, that each reflection scatters in all directions */
     double mixing;              /* mixing time in seconds, until which single reflections are computed */
-    double
-        build; /* time constant in seconds with which the diffuse field builds up (aisles, side chapels); 0: at once */
     double seconds;
     int sources, receivers;
     double source[2][3];
@@ -82,8 +79,9 @@ struct room {
 /* Each gc_*_response writes a new sound to *sound, which the caller frees in any case. It returns false if memory is
  * exhausted. If the thread's cancel flag is raised meanwhile (core/cancel.h), the sound is incomplete. */
 
-/* The channels are: every receiver of the first source, then every receiver of the second. */
-bool gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound);
+/* The channels are: every receiver of the first source, then every receiver of the second. Returns ARGUMENT (no walls
+ * have such a decay), MEMORY, CANCELLED; the caller frees the sound in any case. */
+gpuconv_status gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound, gpuconv_error *error);
 
 struct plate {
     double size[2];     /* metres */

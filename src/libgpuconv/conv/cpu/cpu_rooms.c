@@ -6,14 +6,15 @@
  * Image n of an axis is at n L + s for even n, (n + 1) L - s for odd n, and was reflected |n| times by the two walls in
  * turn. Coordinates and products of reflections are tables of each axis. The images of a room are then rows along its
  * shortest side: one distance, one step, and for each lane one product of the gain of the row with that of the table.
- * An image is a cubic B-spline of four steps in the sums (dsp/image_kernels.c). One filter for all images makes the windowed
- * sinc of it: its spectrum is that of the windowed sinc divided by that of the spline, (sin(pi f / 6) / (pi f / 6))^4
- * with f in cycles a frame. What is left of the spline's repetition at 6 f0 is at most (f / (6 - f))^4 of an image,
- * -86 dB at the highest frequencies and far less below. The absorption of air depends on the distance only, that is on the
- * step, and is applied to the sums.
+ * An image is a cubic B-spline of four steps in the sums (dsp/image_kernels.c). One filter for all images makes the
+ * windowed sinc of it: its spectrum is that of the windowed sinc divided by that of the spline, (sin(pi f / 6) / (pi f
+ * / 6))^4 with f in cycles a frame. What is left of the spline's repetition at 6 f0 is at most (f / (6 - f))^4 of an
+ * image, -86 dB at the highest frequencies and far less below. The absorption of air depends on the distance only, that
+ * is on the step, and is applied to the sums.
  *
  * The noise of the tail is made of images too. In each frame one is put at a random place on the sphere that arrives in
- * it, and gets the reflections of the room's repetition in which it lies, and the energy of all images of this frame. */
+ * it, and gets the reflections of the room's repetition in which it lies, and the energy of all images of this frame.
+ */
 #include "cpu_rooms.h"
 
 #include "libgpuconv/core/cancel.h"
@@ -40,7 +41,7 @@ enum { KERNEL_FRAMES = 24, DESIGN = 2048, LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 
 
 /* Scratch memory of a thread. */
 typedef struct scratch {
-    float *sums, *frames;   /* the accumulator; its frames, `lanes` each */
+    float *sums, *frames;    /* the accumulator; its frames, `lanes` each */
     float *signal, *spectra; /* one block; those of `together` bands */
 } scratch;
 
@@ -54,10 +55,10 @@ typedef struct work {
     double per_metre;    /* steps a metre */
     double end;          /* metres from which on no image is in the response */
     float taps[GC_IMAGE_TAPS];
-    gc_fft *fft;       /* for the sum of bands; NULL: every room has one */
-    int64_t points;    /* of its transforms */
-    int64_t lead;      /* frames by which the filters of bands delay */
-    float *band;       /* spectra of their filters */
+    gc_fft *fft;    /* for the sum of bands; NULL: every room has one */
+    int64_t points; /* of its transforms */
+    int64_t lead;   /* frames by which the filters of bands delay */
+    float *band;    /* spectra of their filters */
     scratch *scratch;
     atomic_bool failed; /* a thread had no memory */
 } work;
@@ -127,13 +128,14 @@ typedef struct response {
     const gpuconv_room *room;
     const gc_room *walls;
     const gpuconv_room_point *source, *receiver, *first_source, *first_receiver;
-    int64_t index;             /* of the room */
-    int from, classes;         /* bands of this pass */
-    int lanes, stride;         /* of the accumulator; bands of an image in the tables */
-    double facing[2][3];       /* axes of receiver and source times 1 - omni */
-    bool directed[2];          /* whether they have a pattern */
-    gc_rotation front;         /* of an ambisonic receiver */
-    double reach, fade;        /* as in gc_image_row */
+    int64_t index;                   /* of the room */
+    int from, classes;               /* bands of this pass */
+    int lanes, stride;               /* of the accumulator; bands of an image in the tables */
+    double mean[GPUCONV_ROOM_BANDS]; /* nepers of amplitude a metre of a diffuse field */
+    double facing[2][3];             /* axes of receiver and source times 1 - omni */
+    bool directed[2];                /* whether they have a pattern */
+    gc_rotation front;               /* of an ambisonic receiver */
+    double reach, fade;              /* as in gc_image_row */
     axis axis[3];
     float *sums;
 } response;
@@ -159,8 +161,8 @@ static void fill_axis(response *p, int a) {
         x->pattern[1][n] = (float)((is_odd(n) ? 1 : -1) * p->facing[1][a] * x->to[n]);
         for (int c = 0; c < p->classes; c++) {
             const double *loss[2] = {p->walls->loss[2 * a], p->walls->loss[2 * a + 1]};
-            const double nepers = (low ? (double)low * loss[0][p->from + c] : 0) +
-                                  (high ? (double)high * loss[1][p->from + c] : 0);
+            const double nepers =
+                (low ? (double)low * loss[0][p->from + c] : 0) + (high ? (double)high * loss[1][p->from + c] : 0);
             x->gain[n * p->stride + c] = (float)exp(-nepers / 2);
         }
     }
@@ -211,9 +213,9 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
             gc_rotate_to_head(&p->front, direction[i], turned);
             gc_spherical_harmonics(r->job.ambisonic, turned, value);
             for (int k = 0; k < p->lanes; k++)
-                gain[i * p->lanes + k] = k < r->channels * p->classes
-                                             ? (float)value[k / p->classes] * row->gain[i * row->stride + k % p->classes]
-                                             : 0;
+                gain[i * p->lanes + k] = k < r->channels * p->classes ? (float)value[k / p->classes] *
+                                                                            row->gain[i * row->stride + k % p->classes]
+                                                                      : 0;
         }
         row->outer = wide;
         row->gain = gain;
@@ -242,9 +244,9 @@ static void add_row(const response *p, int in, int64_t first, int64_t count, con
                             .stride = p->stride};
         for (int k = 0; k < 2; k++)
             if (p->directed[k])
-                row.pattern[k] = (gc_image_pattern){
-                    (float)(k ? p->source : p->receiver)->omni,
-                    p->axis[u].pattern[k][at[u]] + p->axis[v].pattern[k][at[v]], x->pattern[k] + n};
+                row.pattern[k] =
+                    (gc_image_pattern){(float)(k ? p->source : p->receiver)->omni,
+                                       p->axis[u].pattern[k][at[u]] + p->axis[v].pattern[k][at[v]], x->pattern[k] + n};
         for (int64_t i = 0; i < row.count && p->w->rooms->job.ambisonic; i++) {
             direction[i][u] = p->axis[u].to[at[u]];
             direction[i][v] = p->axis[v].to[at[v]];
@@ -327,7 +329,8 @@ static bool draw_image(const response *p, int64_t slot, double shell, pulses *to
     to->pattern[0][i] = (float)part[0];
     to->pattern[1][i] = (float)part[1];
     for (int c = 0; c < p->classes; c++)
-        to->gain[i * p->stride + c] = amplitude * gain[0][c] * gain[1][c] * gain[2][c];
+        to->gain[i * p->stride + c] = amplitude * (job->diffuse ? (float)exp(-p->mean[p->from + c] * distance)
+                                                                : gain[0][c] * gain[1][c] * gain[2][c]);
     return energy > 0 && distance < p->w->end;
 }
 
@@ -348,17 +351,12 @@ static void add_noise(const response *p) {
         int count = 0;
         for (; slot <= last && count < GC_IMAGE_BLOCK; slot++)
             count += draw_image(p, slot, shell, &drawn, count);
-        gc_image_row row = {.count = count,
-                            .along = drawn.distance,
-                            .reach = NO_FADE,
-                            .fade = 1,
-                            .gain = gain,
-                            .stride = p->stride};
+        gc_image_row row = {
+            .count = count, .along = drawn.distance, .reach = NO_FADE, .fade = 1, .gain = gain, .stride = p->stride};
         for (int k = 0; k < 2; k++)
             if (p->directed[k])
-                row.pattern[k] =
-                    (gc_image_pattern){(float)(k ? p->source : p->receiver)->omni, 0, drawn.pattern[k]};
-        add_images(p, &row, outer, (const double (*)[3])drawn.direction);
+                row.pattern[k] = (gc_image_pattern){(float)(k ? p->source : p->receiver)->omni, 0, drawn.pattern[k]};
+        add_images(p, &row, outer, (const double(*)[3])drawn.direction);
     }
 }
 
@@ -477,6 +475,9 @@ static void compute_response(void *context, int64_t index, int worker) {
     for (int a = 0; a < 3; a++)
         direct += pow(p.source->at[a] - p.receiver->at[a], 2);
     direct = sqrt(direct) * (1 + 1e-9);
+    for (int b = 0; b < bands; b++)
+        for (int wall = 0; wall < 6; wall++) /* the loss times the area over 4 V; half of it for the amplitude */
+            p.mean[b] += p.walls->loss[wall][b] / p.room->size[wall / 2] / 8;
     p.reach = fmin(fmax(p.walls->reach, direct), w->end);
     if (job->tail && p.walls->reach < w->end) {
         p.reach = fmax(p.walls->reach, direct / 0.9);
