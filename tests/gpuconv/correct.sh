@@ -23,6 +23,14 @@ if command -v gnuplot >"$work/log/which"; then
     says page.html "largest after dB" "data:image/svg+xml" "</html>"
 fi
 
+runs ir correct "$SOURCE/impulses/hall-true-stereo.flac" apart.wav --matrix --to 4000 --length 0.2 --delay 0.05
+about apart.wav "9600 4 48000 wav float"
+says "$work/log/out" "separation before" "ear 2, dB" "50 ms"
+refuses 2 "--matrix has --from" ir correct one.wav out.wav --matrix --target house
+refuses 2 "--delay needs --matrix" ir correct one.wav out.wav --delay 0.1
+refuses 2 "a delay of 0.3 s is not within filters of 0.2 s" ir correct one.wav out.wav --matrix --delay 0.3 --length 0.2
+refuses 2 "2 channels in 1 file are no matrix" ir correct one.wav out.wav --matrix
+
 make_audio noise noise.wav wav-16 2 48000 48000 0.5
 refuses 1 "noise.wav: channel 1 has no direct sound" ir correct noise.wav out.wav
 refuses 2 "noise.wav has 2 channels of 48000 frames" ir correct one.wav noise.wav out.wav

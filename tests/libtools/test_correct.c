@@ -352,6 +352,126 @@ static void ways_of_a_crossover_add_up(void **state) {
         CHECK(!gc_crossover_parse(bad[k], &parsed), "'%s' is accepted", bad[k]);
 }
 
+enum { HEAD_FRAMES = 96 };
+
+/* Loudspeakers before the head of tests/sofa/head.sofa: a response [loudspeaker][ear][frame]. */
+static void measure_head(const char *const *directions, int speakers, float (*to)[2][HEAD_FRAMES]) {
+    for (int s = 0; s < speakers; s++) {
+        gpuconv_preparation p = gpuconv_preparation_default();
+        gpuconv_error error = {0};
+        gpuconv_ir *ir;
+        p.direction = directions[s];
+        CHECK(gpuconv_ir_prepare(TESTS_SOURCE "/tests/sofa/head.sofa", &p, 1, RATE, &ir, &error) == GPUCONV_OK, "%s",
+              error.message);
+        for (int e = 0; e < 2; e++)
+            memcpy(to[s][e], gpuconv_ir_taps(ir, 0, e), sizeof to[s][e]);
+        gpuconv_ir_free(ir);
+    }
+}
+
+/* Returns what an ear hears of the signal for `signal` through the filters. */
+static double complex heard_at(const gc_correction *c, const float (*h)[2][HEAD_FRAMES], int ear, int signal,
+                               double hz) {
+    double complex sum = 0;
+    for (int s = 0; s < c->speakers; s++)
+        sum += sum_at(h[s][ear], HEAD_FRAMES, hz) *
+               sum_at(gc_ir_plane(c->filter, signal * c->speakers + s), c->filter->frames, hz);
+    return sum;
+}
+
+/* Two loudspeakers, 30 degrees to the left and right: what separates the ears is as told, before and after, far more
+ * than the head alone, and no filter has more gain than allowed. */
+static void cross_talk_of_a_head_is_cancelled_as_told(void **state) {
+    static const char *const at[] = {"30,0", "-30,0"};
+    float h[2][2][HEAD_FRAMES];
+    (void)state;
+    measure_head(at, 2, h);
+    guarded g = guarded_new(4, HEAD_FRAMES);
+    for (int c = 0; c < 4; c++)
+        memcpy(g.channel[c], h[c / 2][c % 2], sizeof h[0][0]);
+    const char *const files[] = {files_path("head.wav")};
+    files_write(files[0], SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &g);
+    guarded_free(&g);
+    for (int limited = 0; limited < 2; limited++) {
+        gc_correction_options o = GC_CORRECTION_DEFAULT;
+        o.measured = files;
+        o.files = 1;
+        o.matrix = true;
+        o.seconds = 0.1;
+        o.delay = 0.03;
+        o.low = 100;
+        o.limit = limited ? 3 : 12;
+        gc_correction c = correct(&o);
+        assert_int_equal(c.filter->planes, 4);
+        assert_int_equal(c.lead, 1440);
+        for (int b = 2; b < 9; b++) /* 125 Hz to 8 kHz */
+            for (int ear = 0; ear < 2; ear++) {
+                const double centre = 1000 * exp2(b - 5);
+                double own = 0, other = 0, direct = 0, crossed = 0, gain = 0;
+                for (double hz = fmax(100, centre / sqrt(2)); hz < centre * sqrt(2); hz += centre / 100) {
+                    own += pow(cabs(heard_at(&c, h, ear, ear, hz)), 2);
+                    other += pow(cabs(heard_at(&c, h, ear, !ear, hz)), 2);
+                    direct += pow(cabs(sum_at(h[ear][ear], HEAD_FRAMES, hz)), 2);
+                    crossed += pow(cabs(sum_at(h[!ear][ear], HEAD_FRAMES, hz)), 2);
+                    for (int s = 0; s < 2; s++)
+                        gain = fmax(gain, cabs(sum_at(gc_ir_plane(c.filter, ear * 2 + s), c.filter->frames, hz)));
+                }
+                const gc_separation *told = &c.separation[ear][b];
+                const double before = 10 * log10(direct / crossed), after = 10 * log10(own / other);
+                CHECK(fabs(told->before - before) < 0.1, "%g Hz: %.2f dB before, told %.2f", centre, before,
+                      told->before);
+                CHECK(fabs(fmin(told->after, 60) - fmin(after, 60)) < 0.5, "%g Hz: %.2f dB after, told %.2f", centre,
+                      after, told->after);
+                CHECK(after > before + (limited ? 9 : 35), "%g Hz: %.1f dB before and %.1f after", centre, before,
+                      after);
+                CHECK(20 * log10(gain) < o.limit + 0.3, "%g Hz: a gain of %.2f dB", centre, 20 * log10(gain));
+            }
+        gc_correction_free(&c);
+    }
+}
+
+/* Each ear a file, and more loudspeakers than ears: both hear their own signal alone, flat and after the told delay. */
+static void more_loudspeakers_than_ears_are_inverted_flat_and_causal(void **state) {
+    static const char *const at[] = {"30,0", "-30,0", "0,0"};
+    float h[3][2][HEAD_FRAMES];
+    char path[2][512];
+    (void)state;
+    measure_head(at, 3, h);
+    for (int e = 0; e < 2; e++) {
+        guarded g = guarded_new(3, HEAD_FRAMES);
+        for (int s = 0; s < 3; s++)
+            memcpy(g.channel[s], h[s][e], sizeof h[0][0]);
+        (void)snprintf(path[e], sizeof path[e], "%s", files_path("ear%d.wav", e));
+        files_write(path[e], SF_FORMAT_WAV | SF_FORMAT_FLOAT, RATE, &g);
+        guarded_free(&g);
+    }
+    const char *const files[] = {path[0], path[1]};
+    gc_correction_options o = GC_CORRECTION_DEFAULT;
+    o.measured = files;
+    o.files = 2;
+    o.matrix = true;
+    o.low = 200;
+    gc_correction c = correct(&o);
+    assert_int_equal(c.filter->planes, 6);
+    for (double hz = 220; hz < 18000; hz *= 1.13) {
+        const double complex late = cexp(-(double complex)_Complex_I * 2 * pi * hz / RATE * (double)c.lead);
+        const double complex one =
+            heard_at(&c, h, 0, 0, 300) / cexp(-(double complex)_Complex_I * 2 * pi * 300 / RATE * (double)c.lead);
+        for (int e = 0; e < 2; e++) {
+            CHECK(cabs(heard_at(&c, h, e, e, hz) - one * late) < 0.01 * cabs(one),
+                  "%g Hz: not flat or not delayed as told", hz);
+            CHECK(cabs(heard_at(&c, h, e, !e, hz)) < 0.003 * cabs(one), "%g Hz: the other ear is heard", hz);
+        }
+    }
+    gc_correction_free(&c);
+    gpuconv_error error = {0};
+    o.files = 1;
+    CHECK(gc_correct(&o, &c, &error) == GPUCONV_ERROR_ARGUMENT &&
+              strstr(error.message, "3 channels in 1 file are no matrix"),
+          "%s", error.message);
+    gc_correction_free(&c);
+}
+
 static void unusable_measurements_are_refused(void **state) {
     (void)state;
     const place quiet = {.gain = 1, .noise = 0.03}, none = {.gain = 0, .noise = 0.3}, good = {.gain = 1};
@@ -395,6 +515,8 @@ int main(void) {
         cmocka_unit_test(more_positions_deviate_less_as_told),
         cmocka_unit_test(a_list_of_equalisers_becomes_their_response),
         cmocka_unit_test(ways_of_a_crossover_add_up),
+        cmocka_unit_test(cross_talk_of_a_head_is_cancelled_as_told),
+        cmocka_unit_test(more_loudspeakers_than_ears_are_inverted_flat_and_causal),
         cmocka_unit_test(unusable_measurements_are_refused)};
     return cmocka_run_group_tests(tests, files_begin, files_end);
 }

@@ -18,7 +18,7 @@ static const char words_phase[] = "minimum|linear|mixed", words_mean[] = "power|
 static struct {
     gc_correction_options options;
     char *target, *eq, *limit, *phase, *average, *smooth, *crossover, *plot, *html, *report;
-    int no_align, quiet;
+    int no_align, quiet, matrix;
 } correct = {.options = GC_CORRECTION_DEFAULT};
 
 /* Fills the options that are words. @return GC_EXIT_DONE, or GC_EXIT_USAGE after a message */
@@ -47,6 +47,13 @@ static int fill_options(const char **arguments, int count) {
     o->vector_mean = average == 1;
     o->complex_mean = smooth == 1;
     o->align = !correct.no_align;
+    o->matrix = correct.matrix != 0;
+    if (o->matrix && (correct.target || correct.eq || correct.crossover || correct.phase || correct.average ||
+                      correct.smooth || correct.plot || correct.html))
+        return gc_print_error(GC_EXIT_USAGE, "--matrix has --from, --to, --max-gain, --delay, --length and --rate; try "
+                                             "--help");
+    if (!o->matrix && o->delay != 0)
+        return gc_print_error(GC_EXIT_USAGE, "--delay needs --matrix; try --help");
     o->note = correct.quiet ? NULL : gc_print_note;
     o->measured = (const char *const *)arguments;
     o->files = count - 1;
@@ -141,6 +148,12 @@ static struct poptOption correct_table[] = {
      "divide every channel into ways, lowest first: lr2, lr4 or lr8 (Linkwitz-Riley), bessel2, bessel4 or bessel8, and "
      "frequencies, such as lr4:80,2500",
      "KIND:HZ,..."},
+    {"matrix", '\0', POPT_ARG_NONE, &correct.matrix, 0,
+     "invert the responses from all loudspeakers to all ears, so that each ear hears its own signal alone (cross-talk); "
+     "each MEASURED is an ear, or the only one has all ears of each loudspeaker in turn",
+     NULL},
+    {"delay", '\0', POPT_ARG_DOUBLE, &correct.options.delay, GC_RANGE_FILTER_LENGTH,
+     "--matrix: delay of the filters, within which they are causal (default: half of their length)", "SECONDS"},
     {"length", '\0', POPT_ARG_DOUBLE, &correct.options.seconds, GC_RANGE_FILTER_LENGTH,
      "length of FILTER (default: 0.5)", "SECONDS"},
     {"rate", '\0', POPT_ARG_DOUBLE, &correct.options.rate, GC_RANGE_RATE,
@@ -170,6 +183,8 @@ const gc_command gc_command_ir_correct = {
         "target before and after, where the gain is limited, pre-ringing, and the headroom that a signal at full scale needs. "
         "A measurement without a direct sound, or whose noise is less than 10 dB below the decay in an octave of the range, "
         "is refused.\n\n"
+        "With --matrix FILTER has, for each ear, a channel for each loudspeaker: of two by two it is true stereo, else it needs "
+        "--ir-layout source.\n\n"
         "Without MEASURED the filter has the target, the equalisers and the crossovers alone.",
     .options = correct_table,
     .run = run_correct,

@@ -20,6 +20,11 @@
  * position.
  *
  * The prediction is what convolving with the finished filter gives, analysed as the measurement was.
+ *
+ * Matrices. H are the whole responses from loudspeakers to ears. The filters C = H* (H H* + beta)^-1, times the mean
+ * level of the responses, give every ear its own signal alone; beta is the least one, at each frequency, with which no
+ * filter has more than the allowed gain. Beyond the range as many loudspeakers as ears get their signals unchanged.
+ * The filters are causal because they delay by a part of their length.
  */
 #include "correct.h"
 
@@ -132,7 +137,7 @@ static gpuconv_status read_measurements(work *w, gpuconv_error *error) {
         return gc_fail_memory(error, "the responses");
     for (int p = 0; p < positions; p++)
         for (int k = 0; k < c->channels && !status; k++) {
-            status = check_direct_sound(w->o->measured[p], w->measured[p], k, error);
+            status = w->o->matrix ? status : check_direct_sound(w->o->measured[p], w->measured[p], k, error);
             w->onset[p * c->channels + k] =
                 gc_channel_find_onset(gc_ir_plane(w->measured[p], k), w->measured[p]->frames);
         }
@@ -437,6 +442,30 @@ static double excess_share(const work *w, double hz) {
     return share_at(w->c->low, HUGE_VAL, hz) * (beyond <= 0 ? 1 : beyond >= 1 ? 0 : 0.5 + 0.5 * cos(pi * beyond));
 }
 
+/* Transforms the spectrum in w->re and w->im back to `frames` samples, whose time zero is at frame `zero`, and fades
+ * both ends. */
+static bool cut_filter(work *w, int64_t zero, float *filter) {
+    if (!gc_fourier(w->re, w->im, w->points, 1))
+        return false;
+    const int64_t rise = w->c->lead / 2, fall = (w->frames - w->c->lead) / 4;
+    for (int64_t n = 0; n < w->frames; n++) {
+        const double in = n < rise ? 0.5 - 0.5 * cos(pi * ((double)n + 0.5) / (double)rise) : 1;
+        const double rest = (double)(w->frames - n) - 0.5;
+        const double out = rest < (double)fall ? 0.5 - 0.5 * cos(pi * rest / (double)fall) : 1;
+        filter[n] = (float)(in * out * w->re[(n - zero + w->points) % w->points] / (double)w->points);
+    }
+    return true;
+}
+
+/* Sets a bin of the spectrum of a filter, and its mirror image. */
+static void set_bin(work *w, int64_t i, double complex value) {
+    const bool end = i == 0 || i == w->points / 2;
+    w->re[i] = end ? cabs(value) * (creal(value) < 0 ? -1 : 1) : creal(value);
+    w->im[i] = end ? 0 : cimag(value);
+    w->re[(w->points - i) % w->points] = w->re[i];
+    w->im[(w->points - i) % w->points] = end ? 0 : -w->im[i];
+}
+
 /* Computes the filter of a way of a channel, `frames` samples. way -1: without crossovers. */
 static bool make_filter(work *w, const gc_corrected *k, int way, float *filter) {
     const gc_correction *c = w->c;
@@ -454,22 +483,9 @@ static bool make_filter(work *w, const gc_corrected *k, int way, float *filter) 
         if (w->o->crossover.count)
             more *= gc_crossover_at(&w->o->crossover, way, c->rate, hz);
         value *= linear ? cabs(more) : more;
-        const bool end = i == 0 || i == w->points / 2;
-        w->re[i] = end ? cabs(value) * (creal(value) < 0 ? -1 : 1) : creal(value);
-        w->im[i] = end ? 0 : cimag(value);
-        w->re[(w->points - i) % w->points] = w->re[i];
-        w->im[(w->points - i) % w->points] = end ? 0 : -w->im[i];
+        set_bin(w, i, value);
     }
-    if (!gc_fourier(w->re, w->im, w->points, 1))
-        return false;
-    const int64_t rise = c->lead / 2, fall = (w->frames - c->lead) / 4, zero = c->lead + k->delay;
-    for (int64_t n = 0; n < w->frames; n++) {
-        const double in = n < rise ? 0.5 - 0.5 * cos(pi * ((double)n + 0.5) / (double)rise) : 1;
-        const double rest = (double)(w->frames - n) - 0.5;
-        const double out = rest < (double)fall ? 0.5 - 0.5 * cos(pi * rest / (double)fall) : 1;
-        filter[n] = (float)(in * out * w->re[(n - zero + w->points) % w->points] / (double)w->points);
-    }
-    return true;
+    return cut_filter(w, c->lead + k->delay, filter);
 }
 
 /* ---- Prediction -------------------------------------------------------------------------------------------------- */
@@ -540,6 +556,206 @@ static bool correct_channel(work *w, int channel, float *filter) {
     return true;
 }
 
+/* ---- Matrices ---------------------------------------------------------------------------------------------------- */
+
+enum { EARS = GC_CORRECTION_EARS };
+
+/* Spectra of responses or filters, (w->points / 2 + 1) bins each. */
+typedef double complex spectrum;
+
+/* Returns the number, position x channel, of the response from a loudspeaker to an ear: each file is an ear, or the
+ * only file has all ears of the first loudspeaker, then those of the second. */
+static int path_of(const gc_correction *c, int ear, int speaker) {
+    return c->positions == 1 ? speaker * c->ears + ear : ear * c->channels + speaker;
+}
+
+static const float *taps_of(const work *w, int path) {
+    return gc_ir_plane(w->measured[path / w->c->channels], path % w->c->channels);
+}
+
+/* Finds the numbers of ears and loudspeakers. Returns ARGUMENT. */
+static gpuconv_status find_shape(gc_correction *c, gpuconv_error *error) {
+    c->ears = c->positions == 1 ? (int)lround(sqrt(c->channels)) : c->positions;
+    c->speakers = c->positions == 1 ? c->ears : c->channels;
+    if (c->positions < 1 || (c->positions == 1 && (c->ears < 2 || c->ears * c->ears != c->channels)) ||
+        c->ears > EARS || c->speakers > EARS)
+        return gc_fail(
+            error, GPUCONV_ERROR_ARGUMENT,
+            "%d channels in %d file%s are no matrix; a file for each of up to %d ears, with a channel for each "
+            "of up to %d loudspeakers, or one with 4, 9 or 16 channels is needed: all ears of the first "
+            "loudspeaker, then of the second",
+            c->channels, c->positions, c->positions == 1 ? "" : "s", EARS, EARS);
+    return GPUCONV_OK;
+}
+
+/* Checks the loudest response at each ear; another one may be a leak below the noise. */
+static gpuconv_status check_paths(const work *w, gpuconv_error *error) {
+    const gc_correction *c = w->c;
+    gpuconv_status status = GPUCONV_OK;
+    const int64_t frames = w->measured[0]->frames;
+    for (int e = 0; e < c->ears && !status; e++) {
+        double loudest = -1;
+        int path = 0;
+        for (int s = 0; s < c->speakers; s++) {
+            double energy = 0;
+            for (int64_t n = 0; n < frames; n++)
+                energy += pow((double)taps_of(w, path_of(c, e, s))[n], 2);
+            path = energy > loudest ? path_of(c, e, s) : path;
+            loudest = fmax(loudest, energy);
+        }
+        const int position = path / c->channels, channel = path % c->channels;
+        double *x = gather(w, channel);
+        status = x ? check_direct_sound(w->o->measured[position], w->measured[position], channel, error)
+                   : gc_fail_memory(error, "the responses");
+        if (!status)
+            status = check_noise(w, position, channel, x + position * frames, error);
+        free(x);
+    }
+    return status;
+}
+
+/* Transforms samples into `to`. */
+static bool transform(work *w, const float *x, int64_t frames, spectrum *to) {
+    memset(w->re, 0, 2 * (size_t)w->points * sizeof *w->re); /* im follows */
+    for (int64_t n = 0; n < frames; n++)
+        w->re[n] = (double)x[n];
+    if (!gc_fourier(w->re, w->im, w->points, -1))
+        return false;
+    for (int64_t i = 0; i <= w->points / 2; i++)
+        to[i] = w->re[i] + GC_J * w->im[i];
+    return true;
+}
+
+/* Fills c[speaker x ears + ear] with the inverse of h[ear x speakers + speaker] regularised by beta > 0. Returns the
+ * largest magnitude. */
+static double invert_matrix(const gc_correction *c, const double complex *h, double beta, double complex *inverse) {
+    const int m = c->ears, n = c->speakers;
+    double complex a[EARS][2 * EARS] = {{0}};
+    double most = 0;
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < m; j++)
+            for (int s = 0; s < n; s++)
+                a[i][j] += h[i * n + s] * conj(h[j * n + s]);
+        a[i][i] += beta;
+        a[i][m + i] = 1;
+    }
+    for (int k = 0; k < m; k++) /* Gauss and Jordan; the matrix is positive definite */
+        for (int i = 0; i < m; i++) {
+            const double complex factor = i == k ? 1 / a[k][k] : a[i][k] / a[k][k];
+            for (int j = k; j < 2 * m; j++)
+                a[i][j] = i == k ? a[i][j] : a[i][j] - factor * a[k][j];
+        }
+    for (int s = 0; s < n; s++)
+        for (int j = 0; j < m; j++) {
+            double complex sum = 0;
+            for (int i = 0; i < m; i++)
+                sum += conj(h[i * n + s]) * a[i][m + j] / a[i][i];
+            inverse[s * m + j] = sum;
+            most = fmax(most, cabs(sum));
+        }
+    return most;
+}
+
+/* Inverts the responses at a frequency with the least beta that keeps the gain below `most`. */
+static void invert_bin(const gc_correction *c, const double complex *h, double most, double complex *inverse) {
+    double energy = 1e-200;
+    for (int i = 0; i < c->ears * c->speakers; i++)
+        energy += creal(h[i] * conj(h[i]));
+    double low = 1e-12 * energy, high = fmax(low, sqrt(energy) / most);
+    if (invert_matrix(c, h, low, inverse) <= most)
+        return;
+    for (int n = 0; n < 30; n++) {
+        const double beta = sqrt(low * high);
+        *(invert_matrix(c, h, beta, inverse) > most ? &low : &high) = beta;
+    }
+    (void)invert_matrix(c, h, high, inverse);
+}
+
+/* Returns the mean energy of the responses at an ear in the range. */
+static double energy_in_range(const work *w, const spectrum *h) {
+    const gc_correction *c = w->c;
+    const int64_t bins = w->points / 2 + 1;
+    const double bin = c->rate / (double)w->points;
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t i = (int64_t)ceil(c->low / bin); (double)i * bin <= c->high; i++, count++)
+        for (int p = 0; p < c->ears * c->speakers; p++)
+            sum += creal(h[p * bins + i] * conj(h[p * bins + i])) / c->ears;
+    return sum / (double)gc_max(count, 1);
+}
+
+/* Replaces the responses h[ear x speakers + speaker] by the spectra of the filters f[speaker x ears + ear]. */
+static void invert_matrices(const work *w, double level, const spectrum *h, spectrum *f) {
+    const gc_correction *c = w->c;
+    const int64_t bins = w->points / 2 + 1;
+    const int count = c->ears * c->speakers;
+    for (int64_t i = 0; i < bins && !gc_cancelled(); i++) {
+        double complex one[EARS * EARS], inverse[EARS * EARS];
+        const double hz = fmax((double)i, 0.5) * c->rate / (double)w->points, share = share_at(c->low, c->high, hz);
+        for (int p = 0; p < count; p++)
+            one[p] = h[p * bins + i] / level;
+        invert_bin(c, one, pow(10, at(c, c->limit, hz) / 20), inverse);
+        for (int s = 0; s < c->speakers; s++)
+            for (int e = 0; e < c->ears; e++) {
+                const double early = 2 * pi * hz / c->rate * (double)w->onset[path_of(c, e, s)];
+                const double complex straight = c->ears == c->speakers && s == e ? cexp(GC_J * early) : 0;
+                f[(s * c->ears + e) * bins + i] = share * inverse[s * c->ears + e] + (1 - share) * straight;
+            }
+    }
+}
+
+/* Fills the separation of an ear in an octave. */
+static void separate(const work *w, double level, const spectrum *h, const spectrum *f, int ear, int octave) {
+    const gc_correction *c = w->c;
+    const int64_t bins = w->points / 2 + 1;
+    const double bin = c->rate / (double)w->points, centre = 1000 * exp2(octave - 5);
+    double own = 0, others = 0, direct = 0, crossed = 0, gain = 0;
+    int64_t count = 0;
+    for (int64_t i = (int64_t)ceil(fmax(c->low, centre / sqrt(2)) / bin);
+         (double)i * bin <= fmin(c->high, centre * sqrt(2)); i++, count++)
+        for (int k = 0; k < c->ears; k++) {
+            double complex sum = 0;
+            for (int s = 0; s < c->speakers; s++) {
+                sum += h[(ear * c->speakers + s) * bins + i] * f[(s * c->ears + k) * bins + i];
+                gain = k == ear ? fmax(gain, cabs(f[(s * c->ears + k) * bins + i])) : gain;
+            }
+            *(k == ear ? &own : &others) += pow(cabs(sum), 2);
+            if (c->ears == c->speakers)
+                *(k == ear ? &direct : &crossed) += pow(cabs(h[(ear * c->speakers + k) * bins + i]), 2);
+        }
+    w->c->separation[ear][octave] =
+        count == 0 ? (gc_separation){(double)NAN, (double)NAN, (double)NAN, (double)NAN}
+                   : (gc_separation){crossed > 0 ? decibels(direct / crossed) : (double)NAN, decibels(own / others),
+                                     decibels(own / (double)count / level / level), decibels(gain * gain)};
+}
+
+/* Computes the filters of a matrix into `taps`: those of the first ear's signal first. */
+static bool make_matrix(work *w, float *taps) {
+    gc_correction *c = w->c;
+    const int64_t bins = w->points / 2 + 1;
+    const int count = c->ears * c->speakers;
+    spectrum *h = gc_calloc(2 * bins * count, sizeof *h), *f = h ? h + bins * count : NULL;
+    bool good = h != NULL;
+    for (int p = 0; p < count && good; p++)
+        good = transform(w, taps_of(w, path_of(c, p / c->speakers, p % c->speakers)), w->measured[0]->frames,
+                         h + p * bins);
+    const double level = good ? sqrt(energy_in_range(w, h)) : 1;
+    if (good)
+        invert_matrices(w, level, h, f);
+    for (int p = 0; p < count && good;
+         p++) { /* of the filter from the signal of ear p % ears to loudspeaker p / ears */
+        float *to = taps + (p % c->ears * c->speakers + p / c->ears) * w->frames;
+        for (int64_t i = 0; i < bins; i++)
+            set_bin(w, i, f[p * bins + i]);
+        good = cut_filter(w, c->lead, to) && transform(w, to, w->frames, f + p * bins);
+    }
+    for (int e = 0; e < c->ears && good; e++)
+        for (int b = 0; b < GC_CORRECTION_OCTAVES; b++)
+            separate(w, level, h, f, e, b);
+    free(h);
+    return good && !gc_cancelled();
+}
+
 /* ---- All of it --------------------------------------------------------------------------------------------------- */
 
 /* Checks what no file decides. */
@@ -551,6 +767,9 @@ static gpuconv_status check_options(const gc_correction_options *o, gpuconv_erro
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "a correction has a limit of 0 to 60 dB, a window of 0 to 1000 cycles, smoothing of 1/0 to 1/96 "
                        "octave, 0.001 to 60 seconds and pre-ringing below 0 dB");
+    if (o->matrix && !(o->delay >= 0 && o->delay <= o->seconds))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a delay of %g s is not within filters of %g s", o->delay,
+                       o->seconds);
     if (!o->files && o->phase == GC_CORRECT_MIXED)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "mixed phase corrects measured responses, and none is given");
     return GPUCONV_OK;
@@ -568,19 +787,23 @@ static void add_equalisers(const work *w) {
 /* Makes the filters of all channels into a response. */
 static gpuconv_status make_filters(work *w, gpuconv_error *error) {
     gc_correction *c = w->c;
-    w->points = gc_power_of_two(gc_max(8 * w->frames, 65536));
+    const int planes = w->o->matrix ? c->ears * c->speakers : c->channels * c->ways;
+    w->points = w->o->matrix ? gc_power_of_two(gc_max(2 * (w->frames + w->measured[0]->frames), 65536))
+                             : gc_power_of_two(gc_max(8 * w->frames, 65536));
     w->re = gc_calloc(w->points, 2 * (int64_t)sizeof *w->re);
     w->im = w->re ? w->re + w->points : NULL;
     w->excess = gc_calloc(POINTS, sizeof *w->excess);
-    float *taps = gc_calloc(w->frames * c->channels * c->ways, sizeof *taps);
+    float *taps = gc_calloc(w->frames * planes, sizeof *taps);
     bool good = w->re && w->excess && taps;
-    for (int k = 0; k < c->channels && good; k++)
+    if (good && w->o->matrix)
+        good = make_matrix(w, taps);
+    for (int k = 0; k < c->channels && good && !w->o->matrix; k++)
         good = correct_channel(w, k, taps + (int64_t)k * c->ways * w->frames);
     if (!good) {
         free(taps);
         return gc_fail_memory(error, "the filters");
     }
-    gpuconv_ir *filter = gc_ir_own(taps, c->channels * c->ways, w->frames, c->rate);
+    gpuconv_ir *filter = gc_ir_own(taps, planes, w->frames, c->rate);
     if (!filter)
         return gc_fail_memory(error, "the filters");
     gpuconv_status status = GPUCONV_OK;
@@ -600,7 +823,9 @@ gpuconv_status gc_correct(const gc_correction_options *o, gc_correction *c, gpuc
         status = read_measurements(&w, error);
     if (!status) {
         w.frames = gc_max(1, llround(o->seconds * c->rate));
-        c->lead = o->phase == GC_CORRECT_MINIMUM ? 0 : w.frames / 2;
+        c->lead = o->matrix && o->delay > 0                      ? llround(o->delay * c->rate)
+                  : o->phase == GC_CORRECT_MINIMUM && !o->matrix ? 0
+                                                                 : w.frames / 2;
         status = fill_curves(&w, error);
     }
     if (!status && o->eq)
@@ -613,10 +838,12 @@ gpuconv_status gc_correct(const gc_correction_options *o, gc_correction *c, gpuc
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%d channels of %d ways are more than %d", c->channels, c->ways,
                          GC_MAX_CHANNELS);
     if (!status)
-        status = analyse(&w, error);
+        status = o->matrix ? find_shape(c, error) : analyse(&w, error);
+    if (!status && o->matrix)
+        status = check_paths(&w, error);
     if (!status)
         status = make_filters(&w, error);
-    if (!status)
+    if (!status && !o->matrix)
         add_equalisers(&w);
     for (int p = 0; w.measured && p < o->files; p++)
         gpuconv_ir_free(w.measured[p]);

@@ -89,6 +89,9 @@ typedef struct gc_correction_options {
     double seconds;     /* length of the filter */
     double rate;        /* of the filter; 0: that of the responses, or 48000 */
     bool align;         /* channels get the same level and delay */
+    bool matrix;  /* invert the responses from all loudspeakers to all ears (or microphones) at once; only the range,
+                     the limit, `seconds` and `rate` count */
+    double delay; /* seconds by which the filters of a matrix delay; 0: half of their length */
     void (*note)(const char *text); /* NULL: no notes */
 } gc_correction_options;
 
@@ -115,8 +118,21 @@ typedef struct gc_corrected {
     double pre_ringing_from;            /* the same without correction */
 } gc_corrected;
 
+enum { GC_CORRECTION_EARS = 16, GC_CORRECTION_OCTAVES = 10 /* from 31.5 Hz to 16 kHz */ };
+
+/* What a matrix of filters does at an ear in an octave, in dB. NaN: the octave is not in the range. */
+typedef struct gc_separation {
+    double before, after; /* energy of the ear's own signal relative to that of the others; before: of loudspeaker k for
+                             ear k, if there are as many as ears */
+    double level;         /* of its own signal, relative to the mean level of the responses */
+    double gain;          /* the largest of the filters of its signal */
+} gc_separation;
+
 typedef struct gc_correction {
-    gpuconv_ir *filter; /* channels x ways; the ways of a channel follow each other */
+    gpuconv_ir *filter; /* channels x ways; the ways of a channel follow each other. Of a matrix: from the signals of
+                           the ears to the loudspeakers; the loudspeakers of a signal follow each other */
+    int ears, speakers; /* of a matrix; 0: none */
+    gc_separation separation[GC_CORRECTION_EARS][GC_CORRECTION_OCTAVES];
     int channels, ways, positions, points;
     double low, high, rate;
     int64_t lead; /* frames of the filter before its time zero, its latency */

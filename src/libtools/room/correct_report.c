@@ -124,6 +124,27 @@ static void report_channel(const gc_correction *c, int channel, gpuconv_report *
     gc_report_cells(report, "channels", label, (int)(sizeof cells / sizeof *cells), cells);
 }
 
+/* Reports the separation of the ears by octaves. Returns the largest gain. */
+static double report_separation(const gc_correction *c, gpuconv_report *report) {
+    double most = -HUGE_VAL;
+    for (int e = 0; e < c->ears; e++)
+        for (int b = 0; b < GC_CORRECTION_OCTAVES; b++) {
+            const gc_separation *s = &c->separation[e][b];
+            const gc_report_cell cells[] = {{"separation before", NULL, s->before, false},
+                                            {"after", NULL, s->after, false},
+                                            {"level after", NULL, s->level, false},
+                                            {"most gain", NULL, s->gain, false}};
+            char list[24], label[24];
+            if (isnan(s->after))
+                continue;
+            most = fmax(most, s->gain);
+            (void)snprintf(list, sizeof list, "ear %d, dB", e + 1);
+            (void)gc_format(label, sizeof label, "%.3g Hz", b ? 1000 * exp2(b - 5) : 31.5);
+            gc_report_cells(report, list, label, 4, cells);
+        }
+    return most;
+}
+
 void gc_correction_report(const gc_correction *c, gpuconv_report *report) {
     gc_report_count(report, "correction", "positions", c->positions);
     gc_report_measure(report, "correction", "from", c->low, "Hz", 1, 0);
@@ -131,7 +152,12 @@ void gc_correction_report(const gc_correction *c, gpuconv_report *report) {
     gc_report_measure(report, "correction", "length",
                       1e3 * (double)gpuconv_ir_frames(c->filter) / gpuconv_ir_rate(c->filter), "ms", 1, 0);
     gc_report_measure(report, "correction", "latency", 1e3 * (double)c->lead / c->rate, "ms", 1, 0);
-    gc_report_measure(report, "correction", "headroom", headroom_of(c), "dB", 1, 0);
+    const double headroom = c->ears ? report_separation(c, report) : headroom_of(c);
+    gc_report_measure(report, "correction", "headroom", headroom, "dB", 1, 0);
+    if (c->ears) {
+        gc_report_count(report, "correction", "loudspeakers", c->speakers);
+        return;
+    }
     for (int k = 0; k < c->channels && c->positions; k++)
         report_channel(c, k, report);
     for (int k = 0; k < c->channels && c->positions; k++)
