@@ -4,6 +4,7 @@
  * [--quick]; --quick runs a few of them, for a sanitizer.
  */
 #include "gpu_jobs.h"
+#include "array_shapes.h"
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
@@ -444,6 +445,25 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
     inside()->figures = before;
 }
 
+static void test_the_shapes_of_the_cpu_agree_with_the_oracle(void **state) {
+    (void)state;
+    for (int i = 0; i < COUNT(array_shapes) * 3; i += jobs_quick ? 10 : 1) {
+        const array_shape *a = &array_shapes[i / 3];
+        const trial_shape s = {.operation = (gpuconv_arrays_operation)(i % 3),
+                               .rows = 3,
+                               .group = 1,
+                               .responses = 3,
+                               .taps = a->taps,
+                               .frames = a->frames,
+                               .output_frames = a->output,
+                               .offset = a->offset};
+        trial t;
+        trial_init(&t, (uint64_t)(i + 1), &s);
+        trial_run(&t, "a shape of the CPU");
+        trial_free(&t);
+    }
+}
+
 int main(int argc, char **argv) {
     gpuconv_error error = {0};
     jobs_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
@@ -461,6 +481,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_gates_and_skips_agree_with_the_oracle),
         cmocka_unit_test(test_jobs_in_many_chunks_agree_with_the_oracle),
         cmocka_unit_test(test_the_choice_of_any_device_agrees_with_the_oracle),
+        cmocka_unit_test(test_the_shapes_of_the_cpu_agree_with_the_oracle),
         cmocka_unit_test(test_prepared_responses_agree_with_the_oracle),
         cmocka_unit_test(test_updated_responses_agree_with_the_oracle),
         cmocka_unit_test(test_routed_responses_and_their_gradients_agree_with_the_oracle),

@@ -135,8 +135,8 @@ grep -q '^  short.wav channel 1 ' "$work/log/out" || fail "no row of the second 
 runs ir info "$impulses/studio.flac" short.wav --csv
 awk -F, 'NR == 1 { columns = NF; if ($1 "," $2 "," $3 != "file,channel,band") exit 1 } NF != columns { exit 1 }
     END { exit !(NR == 1 + 2 * 10 + 9) }' "$work/log/out" || fail "the table: $(cat "$work/log/out")"
-runs ir info "$impulses/studio.flac" --csv --bands third-octave
-[ "$(wc -l <"$work/log/out")" -eq 57 ] || fail "third-octaves: $(cat "$work/log/out")"
+runs ir info "$impulses/small-room.flac" --csv --bands third-octave
+[ "$(wc -l <"$work/log/out")" -eq 29 ] || fail "third-octaves: $(cat "$work/log/out")"
 runs ir info "$impulses/studio.flac" --report json
 for word in '"channel": 2' '"band": 63' '"band": null' '"IACC early"' '"STI"' '"curvature %"' '"non-linearity T30"'; do
     grep -q "$word" "$work/log/out" || fail "no $word: $(cat "$work/log/out")"
@@ -166,9 +166,9 @@ runs -q -b cpu half.matrix.wav "$impulses/small-room.flac" pair.wav
 runs ir info pair.wav --csv --lateral 2 --bands none
 awk "BEGIN { exit !($(cell LF) > 0.02 && $(cell LF) < 0.25) }" || fail "LF $(cell LF)"
 refuses 1 "figure-eight channel 2" ir info "$impulses/small-room.flac" --lateral 2
-runs ir info "$impulses/hall.flac" --csv --bands none
+runs ir info "$impulses/small-room.flac" --csv --bands none
 quiet=$(cell STI)
-runs ir info "$impulses/hall.flac" --csv --bands none --noise-levels 41,43,50,47,42,42,39 --speech-level 55
+runs ir info "$impulses/small-room.flac" --csv --bands none --noise-levels 41,43,50,47,42,42,39 --speech-level 55
 awk "BEGIN { exit !($(cell STI) < $quiet - 0.05 && $(cell STI) > 0.1) }" || fail "STI in noise: $(cell STI), without $quiet"
 refuses 2 "--noise-levels '1,2'" ir info short.wav --noise-levels 1,2
 refuses 2 "--noise-levels '1,2,3,4,5,6,7,8'" ir info short.wav --noise-levels 1,2,3,4,5,6,7,8
@@ -178,7 +178,7 @@ refuses 2 "--csv and --report exclude" ir info short.wav --csv --report json
 refuses 2 "--sound is played" ir info short.wav --sound short.wav
 refuses 1 "must have the response's rate" ir info short.wav --reference zero.wav
 if command -v gnuplot >"$work/log/which"; then
-    runs ir info "$impulses/hall.flac" --plot sheet.svg
+    runs ir info "$impulses/small-room.flac" --plot sheet.svg
     [ "$(wc -c <sheet.svg)" -gt 10000 ] || fail "an empty drawing"
     grep -q waterfall sheet.svg || [ "$(tr '<' '\n' <sheet.svg | grep -c '^path')" -gt 100 ] || fail "no waterfall"
     runs ir info "$impulses/studio.flac" "$impulses/spring.flac" --bands none --plot sheet.pdf
@@ -199,12 +199,11 @@ decays() { # decays CHANNELS SECONDS KIND [OPTION...]
 if [ -z "$SANITIZE" ]; then
     decays 2 1.2 room --size 50x30x20
     decays 1 6 room --size 50x30x20 --rate 8000 --channels 1
-    for time in 0.1 2; do
+    for time in 0.1 1; do
         decays 1 "$time" room --size 3x2.5x2.4 --channels 1
         decays 2 "$time" plate --rate 16000
     done
     decays 2 1 room --size 12x9x4 --seed 7 --rate 44100
-    decays 1 20 room --channels 1 --rate 8000
 fi
 decays 1 0.3 room --size 3x2.5x2.4 --channels 1
 decays 2 0.3 plate --rate 16000
@@ -224,6 +223,7 @@ case $("$TOOLS/look_audio" about four.flac) in
 *) fail "true stereo at 44100: $("$TOOLS/look_audio" about four.flac)" ;;
 esac
 for kind in plate spring cabinet telephone; do
+    [ "$kind" != plate ] || [ -z "$SANITIZE" ] || continue # 10 s under a sanitizer
     runs ir synth $kind $kind.wav
     "$TOOLS/look_audio" near $kind.wav "$impulses/$kind.flac" 1e-6 || fail "$kind differs from the one in impulses/"
 done

@@ -1,6 +1,7 @@
 /* Compares convolutions of arrays on the CPU with the double-precision oracle: all kinds of offsets, steps and lengths,
  * prepared responses, the same bytes in any batch and for any number of threads, and the same bytes as the engine. And
  * streamers with the whole convolution. */
+#include "array_shapes.h"
 #include "gpuconv_arrays.h"
 #include "harness.h"
 
@@ -109,32 +110,13 @@ static void check_shape(gpuconv_arrays *place, const shape *s) {
 
 static void rows_match_the_oracle(void **state) {
     (void)state;
-    static const shape shapes[] = {
-        {1, 1, 0, 1, {1, 1, 1}},
-        {1, 1, -3, 9, {1, 1, 1}},
-        {5, 3, 0, 7, {1, 1, 1}},
-        {3, 5, 2, 3, {1, 1, 1}},
-        {100, 40, 39, 61, {1, 1, 1}},
-        {100, 40, 19, 100, {2, 3, 2}},
-        {100, 40, 0, 139, {-1, -1, -1}},
-        {1000, 700, 0, 1699, {1, 1, 1}},
-        {700, 1000, 0, 1699, {-2, 1, 3}},
-        {5000, 300, 149, 5000, {1, 1, 1}},
-        {5000, 300, 299, 4701, {1, -1, 1}},
-        {30000, 2500, 0, 32499, {1, 1, 1}},
-        {30000, 2500, 17, 30000, {2, 1, 1}},
-        {30000, 2500, 1249, 30000, {1, 1, 2}},
-        {2500, 30000, 40, 9000, {1, -1, 1}},
-        {60000, 40, 33, 60000, {1, 1, 1}},
-        {60000, 40, 0, 60039, {3, 2, 1}},
-        {60000, 40, 39, 59961, {1, 1, -2}},
-        {400, 30, -50, 600, {1, 1, 1}},
-        {400, 30, 5000, 10, {1, 1, 1}},
-        {400, 30, -5000, 10, {1, 1, 1}},
-    };
+    static const int steps[][3] = {{1, 1, 1}, {2, 3, 2}, {1, 1, -2}, {-1, -1, -1}, {-2, 1, 3}, {1, -1, 1}, {3, 2, 1}};
     gpuconv_arrays *place = new_place(2);
-    for (int i = 0; i < COUNT(shapes); i++)
-        check_shape(place, &shapes[i]);
+    for (int i = 0; i < COUNT(array_shapes); i++) {
+        const array_shape *a = &array_shapes[i];
+        const int *step = steps[i % COUNT(steps)];
+        check_shape(place, &(shape){a->frames, a->taps, a->offset, a->output, {step[0], step[1], step[2]}});
+    }
     gpuconv_arrays_free(place);
 }
 

@@ -1,6 +1,7 @@
 """What the tests of the Python package share: an oracle in double precision that uses nothing of gpuconv."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,14 @@ import numpy as np
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2]
+# Shapes that the tests of C have too: frames, taps, first frame and frames of the result. A bundle has the file here.
+here = Path(__file__).resolve().parent
+SHAPES = [
+    tuple(map(int, shape))
+    for path in (here.parent / "array_shapes.h", here / "array_shapes.h")
+    if path.is_file()
+    for shape in re.findall(r"\{(\d+), (\d+), (-?\d+), (\d+)\}", path.read_text())
+]
 BOUND = -118.0  # dB, relative RMS error of 32-bit floats against the oracle
 
 
