@@ -38,7 +38,9 @@
     X(PRE_RINGING, -200, -1)                                                                                           \
     X(RATE, 1000, 1e6)                                                                                                 \
     X(REPEAT, 1, 100)                                                                                                  \
-    X(RT60, 0.1, 20)                                                                                                   \
+    X(ROOM_COUNT, 1, 1000000)                                                                                          \
+    X(ROOM_IMAGES, 0, 20)                                                                                              \
+    X(ROOM_ORDER, 1, 4)                                                                                                \
     X(RT_BLOCK, 1, 65536)                                                                                              \
     X(RT_CHANNELS, 1, 1048576)                                                                                         \
     X(RT_LENGTH, 1e-6, 600)                                                                                            \
