@@ -147,13 +147,21 @@ static bool replace(work *w, const gc_octave_band *band, int count, int k, int64
     const int64_t from = (int64_t)(w->c->band[k].from * w->rate), fade = gc_max(1, (cross - from) / 3);
     uint64_t random = GC_SPLITMIX_STEP * (uint64_t)(k + 1);
     const int64_t near = (int64_t)(w->rate * fmax(2 / band[k].nominal, w->c->band[k].time / 40)) + 1;
-    double noise = 0;
+    const double decade = log(10) / 2 / fall; /* frames for 10 dB */
+    double noise = 0, level = 0, model = 0;
     memset(w->re, 0, 2 * (size_t)w->points * sizeof *w->re);
     memcpy(w->re, w->x, (size_t)w->frames * sizeof *w->re);
     if (!cut_out(w, band, count, k))
         return false;
     for (int64_t n = cross; n < w->frames; n++)
         noise += w->re[n] * w->re[n] / (double)(w->frames - cross);
+    /* The level is that of 15 dB of the decay before `from` and 5 behind, in which the noise has little part. */
+    for (int64_t n = gc_max(0, from - (int64_t)(1.5 * decade)); n < gc_min(cross, from + (int64_t)(0.5 * decade));
+         n++) {
+        level += w->re[n] * w->re[n] - noise;
+        model += exp(-2 * fall * (double)(n - from));
+    }
+    level = fmax(level, 0) / model;
     for (int64_t n = from; n < w->total; n++) { /* what was there fades out */
         const double part = fmin(1, (double)(n - from) / (double)fade);
         w->sum[n] += (cos(pi / 2 * part) - 1) * w->re[n];
@@ -173,8 +181,8 @@ static bool replace(work *w, const gc_octave_band *band, int count, int k, int64
     for (int64_t n = from; n < w->total; n++) {
         const int64_t first = gc_max(0, n - near), last = gc_min(w->total, n + near);
         const double part = fmin(1, (double)(n - from) / (double)fade);
-        const double gain = sqrt(noise * (double)(last - first) / fmax(power[last] - power[first], 1e-300));
-        w->sum[n] += sin(pi / 2 * part) * gain * exp(-fall * (double)(n - cross)) * w->re[n];
+        const double gain = sqrt(level * (double)(last - first) / fmax(power[last] - power[first], 1e-300));
+        w->sum[n] += sin(pi / 2 * part) * gain * exp(-fall * (double)(n - from)) * w->re[n];
     }
     return true;
 }
