@@ -17,6 +17,7 @@ from ._core import has_cuda as built_with_cuda
 from ._core import version as _version
 from ._files import Audio, convolve_file, read, write
 from ._response import ImpulseResponse, Preparation, load_ir, prepare_ir
+from ._rooms import simulate_rooms
 from ._sofa import SofaSet
 from ._stream import StreamingConvolver
 from ._varying import time_varying
@@ -49,6 +50,7 @@ __all__ = [
     "load_ir",
     "prepare_ir",
     "read",
+    "simulate_rooms",
     "time_varying",
     "write",
 ]

@@ -4,6 +4,8 @@
 #include "calls.h"
 #include "response_state.h"
 
+#include <gpuconv_rooms.h>
+
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -376,6 +378,44 @@ void reset(streamer &self, uintptr_t stream) {
     check(gpuconv_streamer_reset(self.stream.get(), stream_of(stream), &error), error);
 }
 
+using doubles_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<3>, nb::c_contig, nb::ro>;
+using rooms_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<2>, nb::c_contig, nb::ro>;
+using rooms_out = nb::ndarray<float, nb::device::cpu, nb::ndim<5>, nb::c_contig>;
+
+// Simulates rooms, whose arrays are the structures of gpuconv_rooms.h as rows of doubles (_rooms.py).
+void simulate_rooms(const rooms_in &room, const doubles_in &source, const doubles_in &receiver, const rooms_out &made,
+                    int64_t origin, int ambisonic, int formula, int order, const std::vector<double> &numbers, bool air,
+                    bool tail, bool diffuse, uint64_t seed, int threads) {
+    static_assert(sizeof(gpuconv_room) == (3 + 7 * GPUCONV_ROOM_BANDS) * sizeof(double), "a room is doubles");
+    static_assert(sizeof(gpuconv_room_point) == 6 * sizeof(double), "a point is doubles");
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    job.room = reinterpret_cast<const gpuconv_room *>(room.data());
+    job.rooms = (int64_t)room.shape(0);
+    job.source = reinterpret_cast<const gpuconv_room_point *>(source.data());
+    job.sources = (int64_t)source.shape(1);
+    job.receiver = reinterpret_cast<const gpuconv_room_point *>(receiver.data());
+    job.receivers = (int64_t)receiver.shape(1);
+    job.ambisonic = ambisonic;
+    job.rate = numbers.at(0);
+    job.frames = (int64_t)made.shape(4);
+    job.origin = origin;
+    job.formula = (gpuconv_room_formula)formula;
+    job.air = air;
+    job.temperature = numbers.at(1);
+    job.humidity = numbers.at(2);
+    job.images_seconds = numbers.at(3);
+    job.images_order = order;
+    job.images_level = numbers.at(4);
+    job.tail = tail;
+    job.diffuse = diffuse;
+    job.highpass = numbers.at(5);
+    job.seed = seed;
+    borrowed on(threads);
+    gpuconv_arrays *place = on.place();
+    run_interruptible(on.own.cancel.get(),
+                      [&](gpuconv_error *error) { return gpuconv_rooms_simulate(place, &job, made.data(), error); });
+}
+
 } // namespace
 
 void bind_arrays(nb::module_ &m) {
@@ -388,6 +428,11 @@ void bind_arrays(nb::module_ &m) {
         "where x and y have as many rows and i has response (i // group) % rows of h. `threads` 0: one per core. With `hop` a row of h has the responses of all blocks "
         "of `hop` frames of x, contiguous; `linear`: they cross over the hop. `pre`, `post`, `skip`: factors of the "
         "frames of x and y, contiguous, and of the rows of x that are added to y.");
+    m.def(
+        "simulate_rooms", &simulate_rooms, nb::arg("room"), nb::arg("source"), nb::arg("receiver"), nb::arg("made"),
+        nb::arg("origin"), nb::arg("ambisonic"), nb::arg("formula"), nb::arg("order"), nb::arg("numbers"),
+        nb::arg("air"), nb::arg("tail"), nb::arg("diffuse"), nb::arg("seed"), nb::arg("threads"),
+        "Simulates rooms into `made`. `numbers`: rate, temperature, humidity, seconds and level of images, high-pass.");
     nb::class_<host_prepared>(m, "Prepared", "Responses whose transforms are kept. Immutable.")
         .def(nb::init<const floats_in &>(), nb::arg("h"))
         .def("convolve", &host_prepared::convolve, nb::arg("x"), nb::arg("y"), nb::arg("group"), nb::arg("offset"),

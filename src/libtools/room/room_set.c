@@ -35,8 +35,9 @@ static const double materials[][6] = {
     {0.07, 0.31, 0.49, 0.75, 0.70, 0.60},   {0.14, 0.35, 0.55, 0.72, 0.70, 0.65}, /* draped to half the area */
     {0.49, 0.66, 0.80, 0.88, 0.82, 0.70},   {0.60, 0.74, 0.88, 0.96, 0.93, 0.85}, /* upholstered, empty and taken */
 };
-const char gc_material_words[] = "brick|painted-brick|concrete|block|painted-block|plaster|plasterboard|glass|window|tile|"
-                                 "wood|parquet|linoleum|plywood|carpet|carpet-on-foam|curtain|heavy-curtain|seats|audience";
+const char gc_material_words[] =
+    "brick|painted-brick|concrete|block|painted-block|plaster|plasterboard|glass|window|tile|"
+    "wood|parquet|linoleum|plywood|carpet|carpet-on-foam|curtain|heavy-curtain|seats|audience";
 
 void gc_material_absorption(int material, double absorption[GPUCONV_ROOM_BANDS]) {
     (void)gc_room_spread(materials[material], 6, absorption);
@@ -149,7 +150,8 @@ static double longest_decay(const gpuconv_room *room, double speed) {
 static gpuconv_status draw_room(const gc_room_set *set, int64_t index, group *g, int i, gpuconv_error *error) {
     uint64_t state = gc_mix_bits(gc_mix_bits(set->seed) + (uint64_t)index * GC_SPLITMIX_STEP);
     gpuconv_room *room = &g->room[i];
-    gpuconv_room_point *source = g->source + (int64_t)i * g->sources, *receiver = g->receiver + (int64_t)i * g->receivers;
+    gpuconv_room_point *source = g->source + (int64_t)i * g->sources,
+                       *receiver = g->receiver + (int64_t)i * g->receivers;
     memset(room, 0, sizeof *room);
     memcpy(room->absorption, set->absorption, sizeof room->absorption);
     for (int a = 0; a < 3; a++)
@@ -248,8 +250,8 @@ static gpuconv_status write_response(const gc_room_set *set, const group *g, con
 
 /* Simulates rooms from..from + count - 1, writes their files and appends their rows. The length of a simulation is that
  * of the longest of `together` rooms, so that the bytes do not depend on how many there are. */
-static gpuconv_status write_group(const gc_room_set *set, gpuconv_arrays *place, group *g, int64_t from, int count, int together,
-                                  const char *path, text *table, gpuconv_error *error) {
+static gpuconv_status write_group(const gc_room_set *set, gpuconv_arrays *place, group *g, int64_t from, int count,
+                                  int together, const char *path, text *table, gpuconv_error *error) {
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
     gpuconv_status status = GPUCONV_OK;
     const int digits = gc_format(NULL, 0, "%lld", (long long)set->count);
@@ -284,11 +286,11 @@ static gpuconv_status write_group(const gc_room_set *set, gpuconv_arrays *place,
         status = write_response(set, g, samples + i * job.frames * g->channels, g->frames[i], job.frames,
                                 set->count ? name : path, error);
         const char *slash = strrchr(name, '/');
-        if (!status && !(append(table, "\"") && append(table, slash ? slash + 1 : name) && append(table, "\"") &&
-                         append_numbers(table, g->room[i].size, 3) && append_numbers(table, g->room[i].rt60 + 4, 1) &&
-                         append_points(table, NULL, g->source + (int64_t)i * g->sources, g->sources) &&
-                         append_points(table, NULL, g->receiver + (int64_t)i * g->receivers, g->receivers) &&
-                         append(table, "\n")))
+        if (!status &&
+            !(append(table, "\"") && append(table, slash ? slash + 1 : name) && append(table, "\"") &&
+              append_numbers(table, g->room[i].size, 3) && append_numbers(table, g->room[i].rt60 + 4, 1) &&
+              append_points(table, NULL, g->source + (int64_t)i * g->sources, g->sources) &&
+              append_points(table, NULL, g->receiver + (int64_t)i * g->receivers, g->receivers) && append(table, "\n")))
             status = gc_fail_memory(error, "the table");
     }
     free(samples);
@@ -302,7 +304,8 @@ gpuconv_status gc_room_set_write(const gc_room_set *set, const char *path, gpuco
     gpuconv_arrays *place = NULL;
     text table = {0};
     if (strchr(path, '"') || strlen(path) > 4000)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a name without quotation marks, of at most 4000 bytes", path);
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a name without quotation marks, of at most 4000 bytes",
+                       path);
     g.source = gc_calloc(together * g.sources, sizeof *g.source);
     g.receiver = gc_calloc(together * g.receivers, sizeof *g.receiver);
     gpuconv_status status = g.source && g.receiver && append(&table, "file,size_x,size_y,size_z,rt60") &&
@@ -311,7 +314,8 @@ gpuconv_status gc_room_set_write(const gc_room_set *set, const char *path, gpuco
                                 ? gpuconv_arrays_new_cpu(0, &place, error)
                                 : gc_fail_memory(error, "the rooms");
     for (int64_t from = 0; from < count && !status; from += together)
-        status = write_group(set, place, &g, from, (int)gc_min(together, count - from), (int)together, path, &table, error);
+        status =
+            write_group(set, place, &g, from, (int)gc_min(together, count - from), (int)together, path, &table, error);
     if (!status && set->count) {
         char name[4096];
         name_file(path, 0, 0, name, sizeof name);
