@@ -36,6 +36,30 @@ gives "0 0 0.05 0.1 0.025 0 0.00005 0" --wet -20
 gives "0.1 0 0.5 1 0.25 0 0.0005 0" --dry -20
 gives "0.2 0 0.1 0.2 0.05 0 0.0001 0" --dry 0 --wet -13.9794 --gain -13.9794 --ir-gain 13.9794
 
+# Responses of other programs: a text, raw samples, HeSuVi's order; the rate that their files do not state.
+printf '0\n0.5\n1\n' >taps.txt
+printf '\000\100\000\300' >taps.pcm
+makes() { # makes "VALUE..." RESPONSE OPTION...
+    want=$1 response=$2
+    shift 2
+    # shellcheck disable=SC2086 # the values are meant to part
+    make_audio taps want.wav 1 48000 $want
+    runs -q -b cpu one.wav "$response" out.wav "$@"
+    "$TOOLS/look_audio" near out.wav want.wav 1e-6 || fail "$response $* does not give $want"
+}
+makes "0 0.5 1" taps.txt --ir-rate 48000
+makes "0.5 -0.5" taps.pcm --ir-raw 48000,1,s16
+refuses 1 "taps.pcm: not readable as audio" one.wav taps.pcm out.wav
+says "$work/log/err" "such as --ir-raw 48000,1,double"
+refuses 1 "taps.txt: states no sampling rate; give it with --ir-rate" one.wav taps.txt out.wav
+refuses 2 "--ir-raw 'x': must be RATE,CHANNELS,ENCODING such as 48000,1,double" one.wav taps.pcm out.wav --ir-raw x
+refuses 1 "the layout hesuvi needs a response of 7 or 14 channels" one.wav ir.wav out.wav --ir-layout hesuvi
+printf 'input,response,output,ir_rate,ir_raw\none.wav,taps.txt,a.wav,48000,\none.wav,taps.pcm,b.wav,,"48000,1,s16"\n' >list.csv
+runs batch list.csv --out batch -q
+"$TOOLS/look_audio" near batch/b.wav want.wav 1e-6 || fail "a batch reads raw samples otherwise"
+runs ir info taps.txt --ir-rate 44100 --bands none
+says "$work/log/out" "rate                     44100 Hz" "frames                   3"
+
 make_audio taps two.wav 1 48000 0 2
 make_audio taps half.wav 1 48000 0.5
 gives "0 0 0 1 2 0.5 0 0.001 0" --series two.wav

@@ -395,3 +395,18 @@ def test_every_setting_of_the_library_is_a_keyword():
     assert prepared <= settings
     assert settings <= prepared | own | batched
     assert batched - settings == {"preset", "length", "offset", "input_length", "noise_offset", "snr"}
+
+
+def test_responses_of_arrays_and_raw_samples_have_the_rate_that_is_told(tmp_path):
+    x = np.float32([[1, 2, 3], [0.5, 0, -1]])
+    for array in (x, np.asfortranarray(x), x.T, x.astype(np.float64)):
+        np.save(tmp_path / "x.npy", array)
+        assert np.array_equal(gpuconv.load_ir(tmp_path / "x.npy", rate=32000).numpy(), x)
+    with pytest.raises(ValueError, match="x.npy: states no sampling rate"):
+        gpuconv.load_ir(tmp_path / "x.npy")
+    made = gpuconv.prepare_ir(tmp_path / "x.npy", inputs=1, rate=32000, ir_rate=32000)
+    assert np.array_equal(made.taps(0, 1), x[1]) and made.rate == 32000
+    x[0].tofile(tmp_path / "x.f32")
+    assert np.array_equal(gpuconv.load_ir(tmp_path / "x.f32", raw="8000,1,float").taps(), x[0])
+    (tmp_path / "m.txt").write_text("1 1 dirac\n")
+    assert gpuconv.load_ir(tmp_path / "m.txt").routed
