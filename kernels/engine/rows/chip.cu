@@ -8,6 +8,9 @@
  * it; one that many use is transformed before, by chip_spectra.
  *
  * Memory: samples are read 2 N / hop times (mostly from the cache) and written once.
+ *
+ * What it buys over rows in three kernels: 1.7 times the speed (1024 x 160 000 with 8000 taps each: 1.02 instead of
+ * 1.70 ms, H200), 5 % where the response is as long as half a transform (docs/experiments/jobs.md).
  */
 #include "chip.cuh"
 

@@ -16,6 +16,9 @@
  *
  * A job of this kind takes microseconds, a few thousand cycles of each block one after the other, so that instructions
  * between the loads count: offsets are constants, and what does not depend on memory is computed before pdl_wait().
+ *
+ * What it buys: 1.4 to 2.2 times the speed of transforms with few taps (H100); 16 000 frames x 2000 taps take 5.1
+ * instead of 12.5 us (H200; docs/experiments/jobs.md).
  */
 #include "kernels/engine/rows.cuh"
 

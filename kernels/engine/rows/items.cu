@@ -13,6 +13,9 @@
  *
  * Memory: samples are read once and written once for each part of a response; its spectrum stays in the second-level
  * cache.
+ *
+ * What it buys: with the transforms of rows/chip.cu in its place 1024 rows take 6 to 18 % longer (1.02 instead of
+ * 0.873 ms, 0.411 instead of 0.389, 0.100 instead of 0.085, H200).
  */
 #include "kernels/engine/dense_exchange.cuh"
 #include "kernels/engine/twiddles.h"

