@@ -63,10 +63,13 @@ while IFS= read -r line; do
     mkdir hostile && cp in.wav ir.wav hostile && cd hostile || exit 1
     cp ir.wav "$name.wav"
     runs in.wav "$name.wav" "$name.flac" --plot "$name.svg"
-    runs ir info "$name.wav" --plot "$name 2.svg"
-    [ "$(find . -print0 | tr -dc '\0' | wc -c)" -eq 7 ] || fail "$line: more files than named: $(ls -lA)"
+    if [ $((n % 4)) -eq 1 ]; then # ir info quotes names by the same function
+        runs ir info "$name.wav" --plot "$name 2.svg"
+        [ "$(plain "$name 2.svg")" -eq "$described" ] || fail "$line: $(plain "$name 2.svg") elements, not $described"
+        rm "$name 2.svg"
+    fi
+    [ "$(find . -print0 | tr -dc '\0' | wc -c)" -eq 6 ] || fail "$line: more files than named: $(ls -lA)"
     [ "$(plain "$name.svg")" -eq "$elements" ] || fail "$line: $(plain "$name.svg") elements, not $elements"
-    [ "$(plain "$name 2.svg")" -eq "$described" ] || fail "$line: $(plain "$name 2.svg") elements, not $described"
     LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177]')" "$name.svg" && fail "$line: control characters in the drawing"
     cd .. && rm -rf hostile
 done <<'END'
