@@ -130,6 +130,8 @@ def test_failures_are_told(corpus, tmp_path):
         ({"workers": 1.5}, TypeError, "workers=1.5: use a whole number"),
         ({"devices": [-1]}, ValueError, "devices=-1: use 0 to 1023"),
         ({"shard_size": -1}, ValueError, "shard_size=-1: use 0 or more"),
+        ({"pick": "best"}, ValueError, "pick='best'"),
+        ({"inputs": "nothing-here*"}, OSError, "nothing-here"),
         ({"irs": None}, TypeError, "either a manifest, or inputs and irs"),
         ({"irs": [3]}, TypeError, "irs=3: use the name of a file"),
     ],

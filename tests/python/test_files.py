@@ -122,20 +122,6 @@ def test_batch_writes_the_bytes_of_the_command(tmp_path, command, samples, impul
     assert (again.done, again.skipped) == (0, result.total)
 
 
-def test_batch_counts_failures_and_refuses_nonsense(tmp_path, samples, impulses):
-    manifest = tmp_path / "list.csv"
-    manifest.write_text(f"input,response,output\n{samples}/click.flac,{impulses}/small-room.flac,a.wav\nmissing.wav,{impulses}/hall.flac,b.wav\n")
-    with pytest.warns(UserWarning, match="1 failed like this: missing.wav"):
-        result = gpuconv.batch(manifest, out=tmp_path / "out")
-    assert (result.done, result.failed) == (1, 1)
-    with pytest.raises(TypeError, match="either a manifest, or inputs and irs"):
-        gpuconv.batch(out=tmp_path)
-    with pytest.raises(OSError, match="nothing-here"):
-        gpuconv.batch(out=tmp_path / "x", inputs="nothing-here*", irs="nothing-here*")
-    with pytest.raises(ValueError, match="pick='best'"):
-        gpuconv.batch(manifest, out=tmp_path, pick="best")
-
-
 def test_an_exception_in_a_callback_ends_the_job(tmp_path, samples, impulses):
     def fail(*_):
         raise RuntimeError("enough")
