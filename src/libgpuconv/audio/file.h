@@ -148,15 +148,12 @@ int64_t gc_writer_nonfinite(const gc_writer *writer, int64_t *first);
 /* Forgets that a write has failed, so that a file of plain samples can be committed with what was written before. */
 void gc_writer_forgive(gc_writer *writer);
 
-/* Closes the file and gives it its name, replacing an existing file. The writer must still be freed. @return FILE,
- * CANCELLED */
-gpuconv_status gc_writer_commit(gc_writer *writer, gpuconv_error *error);
+/* Completes the file, which does not have its name yet, and stores its size. @return FILE, CANCELLED */
+gpuconv_status gc_writer_complete(gc_writer *writer, int64_t *bytes, gpuconv_error *error);
 
-/* As gc_writer_commit, but calls `check` (may be NULL) when the file behind `fd` is complete and does not have its name
- * yet. If `check` returns an error, the file does not get its name and that status is returned. */
-gpuconv_status gc_writer_commit_checked(gc_writer *writer,
-                                        gpuconv_status (*check)(void *context, int fd, gpuconv_error *error),
-                                        void *context, gpuconv_error *error);
+/* Completes the file, if it is not complete, and gives it its name, replacing an existing file. The writer must still
+ * be freed. @return FILE, CANCELLED */
+gpuconv_status gc_writer_commit(gc_writer *writer, gpuconv_error *error);
 
 /* Frees the writer. Without a previous commit, the file is removed. */
 void gc_writer_free(gc_writer *writer);

@@ -574,13 +574,8 @@ static int clear_peak_time(int fd) {
     return put == got ? 0 : put < 0 ? errno : EIO;
 }
 
-gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
-    return gc_writer_commit_checked(w, NULL, NULL, error);
-}
-
-gpuconv_status gc_writer_commit_checked(gc_writer *w,
-                                        gpuconv_status (*check)(void *context, int fd, gpuconv_error *error),
-                                        void *context, gpuconv_error *error) {
+gpuconv_status gc_writer_complete(gc_writer *w, int64_t *bytes, gpuconv_error *error) {
+    struct stat st;
     int sf_err = sf_error(w->file);
     int close_err = sf_close(w->file);
     w->file = NULL;
@@ -592,9 +587,19 @@ gpuconv_status gc_writer_commit_checked(gc_writer *w,
         w->err = put_speakers(w);
     if (sf_err || close_err || write_error(w))
         return fail_writing(error, w, write_error(w) ? "" : sf_error_number(sf_err ? sf_err : close_err));
-    gpuconv_status check_status = check ? check(context, w->fd, error) : GPUCONV_OK;
-    if (check_status)
-        return check_status;
+    if (fstat(w->fd, &st) != 0) {
+        w->err = errno;
+        return fail_writing(error, w, "");
+    }
+    *bytes = st.st_size;
+    return GPUCONV_OK;
+}
+
+gpuconv_status gc_writer_commit(gc_writer *w, gpuconv_error *error) {
+    int64_t bytes;
+    const gpuconv_status status = w->file ? gc_writer_complete(w, &bytes, error) : GPUCONV_OK;
+    if (status)
+        return status;
     int fd = w->fd;
     w->fd = -1;
     if (w->output)

@@ -339,21 +339,14 @@ gpuconv_status gc_file_task_convolve(gc_file_task *t, const gpuconv_config *conf
     return status;
 }
 
-/* Keeps the complete file of a trial from taking the name of the output. */
-static gpuconv_status refuse_name(void *context, int fd, gpuconv_error *error) {
-    (void)context, (void)fd, (void)error;
-    return GPUCONV_ERROR_STATE;
-}
-
 gpuconv_status gc_file_task_try(gc_file_task *t, const gpuconv_config *config, int64_t part, gpuconv_error *error) {
+    int64_t bytes;
     t->part = part;
     gpuconv_status status = set_up(t, config, error);
     if (!status)
         status = gc_transfer_run(&t->transfer, error);
-    if (!status) {
-        status = gc_writer_commit_checked(t->transfer.writer, refuse_name, NULL, error);
-        status = status == GPUCONV_ERROR_STATE ? GPUCONV_OK : status;
-    }
+    if (!status)
+        status = gc_writer_complete(t->transfer.writer, &bytes, error);
     t->wall = gc_now() - t->begin;
     return status;
 }

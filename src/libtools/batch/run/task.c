@@ -15,7 +15,6 @@
 #include "libtools/batch/entry/text.h"
 #include "libtools/batch/output/shards.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -370,21 +369,13 @@ void gc_task_report(const gc_worker *w, const gc_task *t, gpuconv_status status,
     w->report(w->context, t->entry, &o);
 }
 
-/* Stores the size of a complete file before it gets its name. */
-static gpuconv_status store_size(void *size, int fd, gpuconv_error *error) {
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return gc_fail(error, GPUCONV_ERROR_FILE, "an output: %s", strerror(errno));
-    *(int64_t *)size = st.st_size;
-    return GPUCONV_OK;
-}
-
 gpuconv_status gc_task_commit(gc_task *t, gc_writer *writer, bool early, gpuconv_error *error) {
     if (!early && gc_writer_nonfinite(writer, NULL) > 0) {
         t->not_finite += gc_writer_nonfinite(writer, NULL);
         (void)snprintf(t->note, sizeof t->note, "samples of the output are not finite: the input is too large");
     }
-    return gc_writer_commit_checked(writer, store_size, early ? &t->early_size : &t->output_size, error);
+    const gpuconv_status status = gc_writer_complete(writer, early ? &t->early_size : &t->output_size, error);
+    return status ? status : gc_writer_commit(writer, error);
 }
 
 /* ---- Outputs from planar floats ---- */

@@ -102,7 +102,7 @@ gc_output_options gc_task_options(const gc_worker *worker, const gc_task *task);
 gpuconv_status gc_task_open_output(const gc_worker *worker, gc_task *task, const char *path, int channels,
                                    int64_t frames, gc_writer **writer, gpuconv_error *error);
 
-/* Gives an output its name; `early`: the second one. Fails as gc_writer_commit_checked. */
+/* Gives an output its name; `early`: the second one. Fails as gc_writer_commit. */
 gpuconv_status gc_task_commit(gc_task *task, gc_writer *writer, bool early, gpuconv_error *error);
 
 /* Reports the task's outcome to the worker's owner. An entry that was cancelled is not reported: it is neither done nor
