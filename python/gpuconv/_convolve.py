@@ -9,7 +9,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, TypeVar, Union
 import numpy as np
 
 from . import _core
-from ._batches import broadcast_batch
+from ._batches import CONVOLVE, broadcast_batch
 from ._host import HostPrepared, convolve_into, thread_count
 from ._libraries import check_frames, from_host, host_view, is_traced, library, same_library, through_host, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
@@ -54,18 +54,18 @@ def _load_torch() -> Callable[..., Any]:
 
 @overload
 def convolve(
-    x: Numbers, h: Any, mode: Mode = ..., axis: int = ..., *, delay: int = ..., threads: Optional[int] = ...
+    x: Numbers, h: Any, mode: Mode = ..., axis: int = ..., *, delay: int = ..., threads: Optional[int] = ..., lengths: Any = ...
 ) -> np.ndarray: ...
 
 
 @overload
 def convolve(
-    x: Array, h: Any, mode: Mode = ..., axis: int = ..., *, delay: int = ..., threads: Optional[int] = ...
+    x: Array, h: Any, mode: Mode = ..., axis: int = ..., *, delay: int = ..., threads: Optional[int] = ..., lengths: Any = ...
 ) -> Array: ...
 
 
 def convolve(
-    x: Any, h: Any, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
+    x: Any, h: Any, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None, lengths: Any = None
 ) -> Any:
     """Convolves signals with responses: y[n] = sum over k of h[k] x[n - k], exactly, in 32-bit floats.
 
@@ -80,6 +80,9 @@ def convolve(
         keeps the length and the time of the signal.
     delay: with "causal", frames of the response's own delay that are compensated: the N frames from `delay` on.
     threads: CPU threads; None: the environment's GPUCONV_THREADS, else one per core.
+    lengths: frames of sequences that follow one another in x, (channels, frames) or (frames,), each convolved for itself,
+        without padding, in the modes "causal" and "same"; h then is (taps,), (channels, taps), or (sequences, channels, taps)
+        with 1 for what shares a response. Not for CuPy, nor where JAX traces.
 
     Returns an array of the same library on the same device, computed in the order of its current stream. Tensors of
     PyTorch that need gradients get them, and so do arrays of JAX in jax.grad, jax.jvp, jax.vmap and jax.jit. On the CPU a signal gives the same bytes alone and in any batch; on a GPU small
@@ -88,10 +91,14 @@ def convolve(
     Raises TypeError (a type that does not fit), ValueError (no frames, shapes that do not broadcast, NaN in h).
     """
     if is_traced(x) or is_traced(h):
+        if lengths is not None:
+            raise TypeError("lengths: where JAX traces, sequences cannot be packed; pad them")
         from ._jax import convolve as traced
 
         return traced(x, h, mode, axis, delay, threads)
     kind = same_library(x, h)
+    if lengths is not None:
+        return _convolve_packed(kind, x, h, mode, axis, delay, threads, lengths)
     if kind == "torch":
         return (_torch_convolve or _load_torch())(x, h, mode, axis, delay=delay, threads=threads)
     if kind == "cupy" or (kind == "jax" and is_on_gpu(x)):
@@ -113,6 +120,35 @@ def convolve(
     warn_of_axis(x.shape, h.shape[-1])
     y, view = _result(batch, frames, axis, ndim)
     convolve_into(x, h, view, offset, thread_count(threads))
+    return finish(y if dtype == np.float32 else y.astype(dtype))
+
+
+def _convolve_packed(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int, threads: Optional[int], lengths: Any) -> Any:
+    """Convolves sequences of given lengths that follow one another."""
+    from . import _packed
+
+    if kind == "cupy" or (kind == "jax" and is_on_gpu(x)):
+        raise TypeError(f"lengths: packed arrays of {kind} on a GPU are not computed; use PyTorch: torch.from_dlpack(x)")
+    counts = lengths.detach().cpu().numpy() if library(lengths, "lengths") == "torch" else np.asarray(lengths)
+    if counts.ndim != 1 or len(counts) == 0 or counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise ValueError(f"lengths={lengths!r}: use the frames of each sequence, 0 or more")
+    offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    finish = from_host(x)
+    if kind != "torch":
+        x, h = to_host("x", x), to_host("h", h)
+    _packed.check_packed(tuple(x.shape), tuple(h.shape), mode, axis, len(counts))
+    if offsets[-1] != x.shape[-1]:
+        raise ValueError(f"lengths add up to {offsets[-1]}, and x has {x.shape[-1]} frames; use sequences of as many frames in all")
+    if kind == "torch":
+        import torch
+
+        return (_torch_convolve or _load_torch())(x, h, mode, axis, delay=delay, threads=threads, cu_seqlens=torch.from_numpy(offsets))
+    dtype = np.result_type(x.dtype, h.dtype)
+    x, h = host_view("x", x), host_view("h", h)
+    if not _core.all_finite(h):
+        raise ValueError("h has NaN or infinite taps; a response must be finite")
+    offset, _ = window(mode, x.shape[-1], h.shape[-1], delay)
+    y = _packed.compute(_packed.Host(thread_count(threads)), CONVOLVE, x, h, offset, h.shape[-1], offsets, 0, h.shape[:-1])
     return finish(y if dtype == np.float32 else y.astype(dtype))
 
 

@@ -154,7 +154,7 @@ def _convolve_gated_wide(x: Tensor, h: Tensor, mode: Mode, delay: int, gates: Tu
 
 def convolve(
     x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None,
-    pre: Gate = None, post: Gate = None, skip: Gate = None
+    pre: Gate = None, post: Gate = None, skip: Gate = None, cu_seqlens: Optional[Tensor] = None, max_seqlen: Optional[int] = None
 ) -> Tensor:
     """Convolves tensors, as gpuconv.convolve, with gradients by x and h of any order.
 
@@ -166,10 +166,18 @@ def convolve(
     gradients by all of them; of the shapes of x, of the result, and of their batch, or what broadcasts to these. The frames
     are the last dimension. Frame n of x is added to frame n of the result, in every mode. On a GPU transforms on the chip
     apply the gates as they load and store samples.
+
+    cu_seqlens: offsets of sequences that follow one another in x, (channels, frames) or (frames,): 0, the end of the first,
+    ..., frames, as flash-attention has them. Each is convolved for itself, without padding, in the modes "causal" and "same"; h is
+    (taps,), (channels, taps), or (sequences, channels, taps) with 1 for what shares a response. Offsets on a GPU are fetched
+    and checked, which waits for the GPU, unless max_seqlen, the frames of the longest sequence, is given: then a CUDA graph can
+    capture the call, and offsets that do not ascend, or longer sequences, give wrong frames without an error.
     """
     gates = (pre, post, skip)
     if all(gate is None for gate in gates):
-        return _torch.convolve(x, h, mode, axis, delay=delay, threads=threads)
+        return _torch.convolve(x, h, mode, axis, delay=delay, threads=threads, cu_seqlens=cu_seqlens, max_seqlen=max_seqlen)
+    if cu_seqlens is not None:
+        raise ValueError("cu_seqlens with pre, post or skip: multiply packed sequences by their gates before and after the call")
     if not isinstance(x, Tensor) or not isinstance(h, Tensor):
         check("h" if isinstance(x, Tensor) else "x", h if isinstance(x, Tensor) else x)  # raises
     if axis not in (-1, x.dim() - 1):

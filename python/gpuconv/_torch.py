@@ -16,13 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from . import _core
-from . import _host
+from . import _core, _host, _packed
 from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch
 from ._cuda import Prepared, convolve_arrays, run
 from ._host import thread_count
 from ._libraries import check_frames, warn_of_axis
-from ._modes import Mode, window
+from ._modes import Mode, whole, window
 from ._tensors import check, host
 
 NAMESPACE = "gpuconv"
@@ -66,59 +65,67 @@ def sum_like(made: Tensor, like: Tensor) -> Tensor:
 
 
 # hop 0: a response is that of a whole row. Else a row of h has those of all blocks of `hop` frames of x, one after the other,
-# and `linear` crosses from one to the next.
+# and `linear` crosses from one to the next. cu_seqlens: sequences are packed; on a GPU max_seqlen is given with it.
 
 
-def _compute(operation: int, a: Tensor, b: Tensor, offset: int, frames: int, hop: int, linear: bool) -> Tensor:
+def _compute(operation: int, a: Tensor, b: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False,
+             cu_seqlens: Optional[Tensor] = None, max_seqlen: int = 0, target: Tuple[int, ...] = ()) -> Tensor:
+    if cu_seqlens is not None:
+        taps, batch = (frames, target) if operation == GRADIENT_RESPONSE else (b.shape[-1], tuple(b.shape[:-1]))
+        return _compute_packed(operation, a, b, offset, taps, batch, cu_seqlens, max_seqlen)
+    gradient = operation == GRADIENT_RESPONSE
     if a.is_cuda:
-        made: Tensor = run("torch", operation, a, b, offset, frames, (), None, hop, linear)
-        return made
-    return _as(_host.compute(operation, host(a), host(b), offset, frames, _threads(), (), hop, linear), a, b)
+        made: Tensor = run("torch", operation, a, b, offset, frames, target, None, hop, linear)
+        return _sum_to(made, target) if gradient else made
+    own = _host.compute(operation, host(a), host(b), offset, frames, _threads(), target, hop, linear)
+    return _as(own if not gradient else _sum_to(torch.from_numpy(own), target).numpy(), a, b)
 
 
-def _convolve(x: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False) -> Tensor:
-    return _compute(CONVOLVE, x, h, offset, frames, hop, linear)
+def _compute_packed(operation: int, a: Tensor, b: Tensor, offset: int, taps: int, batch: Tuple[int, ...], cu_seqlens: Tensor,
+                    max_seqlen: int) -> Tensor:
+    offsets = cu_seqlens if cu_seqlens.is_cuda and a.is_cuda and max_seqlen else cu_seqlens.cpu().numpy()
+    if not a.is_cuda:
+        space = _packed.Host(_threads())
+        return _as(_packed.compute(space, operation, host(a), host(b), offset, taps, offsets, max_seqlen, batch), a, b)
+    with torch.cuda.device(a.device):
+        made: Tensor = _packed.compute(_packed.Gpu(a), operation, a, b, offset, taps, offsets, max_seqlen, batch)
+    return made.to(torch.promote_types(a.dtype, b.dtype))
 
 
-def _gradient_signal(g: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False) -> Tensor:
-    """gx[n] = sum over k of h[k] g[n + k - offset]."""
-    return _compute(GRADIENT_SIGNAL, g, h, offset, frames, hop, linear)
+_convolve = functools.partial(_compute, CONVOLVE)
+_gradient_signal = functools.partial(_compute, GRADIENT_SIGNAL)  # gx[n] = sum over k of h[k] g[n + k - offset]
 
 
-def _gradient_response(
-    g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int], hop: int = 0, linear: bool = False
-) -> Tensor:
+def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int], hop: int = 0, linear: bool = False,
+                       cu_seqlens: Optional[Tensor] = None, max_seqlen: int = 0) -> Tensor:
     """gh[k] = sum over n of x[n] g[n + k - offset], summed over the rows that share a response."""
-    target = tuple(batch)
-    if g.is_cuda:
-        return _sum_to(run("torch", GRADIENT_RESPONSE, g, x, offset, taps, target, None, hop, linear), batch)
-    made = torch.from_numpy(
-        _host.compute(GRADIENT_RESPONSE, host(g), host(x), offset, taps, _threads(), target, hop, linear)
-    )
-    return _sum_to(made, batch).to(torch.promote_types(g.dtype, x.dtype))
+    return _compute(GRADIENT_RESPONSE, g, x, offset, taps, hop, linear, cu_seqlens, max_seqlen, tuple(batch))
 
 
-def _fake(x: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False) -> Tensor:
-    batch = torch.broadcast_shapes(x.shape[:-1], h.shape[:-1])
+def _fake(x: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False,
+          cu_seqlens: Optional[Tensor] = None, max_seqlen: int = 0) -> Tensor:
+    batch = x.shape[:-1] if cu_seqlens is not None else torch.broadcast_shapes(x.shape[:-1], h.shape[:-1])
     return x.new_empty(tuple(batch) + (frames,), dtype=torch.promote_types(x.dtype, h.dtype))
 
 
-def _fake_response(
-    g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int], hop: int = 0, linear: bool = False
-) -> Tensor:
+def _fake_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequence[int], *_: Any) -> Tensor:
     return g.new_empty(tuple(batch) + (taps,), dtype=torch.promote_types(g.dtype, x.dtype))
 
 
 def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(inputs[0], inputs[1])
     ctx.save_for_forward(inputs[0], inputs[1])
-    ctx.offset, ctx.rest, ctx.varying = inputs[2], inputs[2:], inputs[-2:]
+    ctx.offset, ctx.rest, ctx.varying = inputs[2], inputs[2:], inputs[-4:]
+
+
+_REST = (None,) * 6  # gradients of what follows the tensors, but for the batch of responses
 
 
 def _like(ctx: Any, name: str, a: Tensor, b: Tensor, like: Tensor) -> Tensor:
     """Returns the gradient by `like` that is the convolution of a and b, or the gradient by its signal."""
     frames = like.shape[-1]
-    return sum_like(call(name, to_sum(a, like, frames, b), b, ctx.offset, frames, *ctx.varying), like)
+    packed = ctx.varying[2] is not None  # then no row of a signal is another's
+    return sum_like(call(name, a if packed else to_sum(a, like, frames, b), b, ctx.offset, frames, *ctx.varying), like)
 
 
 def _by_response(ctx: Any, g: Tensor, x: Tensor, h: Tensor) -> Tensor:
@@ -129,21 +136,21 @@ def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, h = ctx.saved_tensors
     need = ctx.needs_input_grad
     gx = _like(ctx, "gradient_signal", g, h, x) if need[0] else None
-    return gx, _by_response(ctx, g, x, h) if need[1] else None, None, None, None, None
+    return gx, _by_response(ctx, g, x, h) if need[1] else None, *_REST
 
 
 def _gradient_signal_backward(ctx: Any, u: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, h = ctx.saved_tensors
     need = ctx.needs_input_grad
     gg = _like(ctx, "convolve", u, h, g) if need[0] else None
-    return gg, _by_response(ctx, g, u, h) if need[1] else None, None, None, None, None
+    return gg, _by_response(ctx, g, u, h) if need[1] else None, *_REST
 
 
 def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, x = ctx.saved_tensors
     need = ctx.needs_input_grad
     gg = _like(ctx, "convolve", x, v, g) if need[0] else None
-    return gg, _like(ctx, "gradient_signal", g, v, x) if need[1] else None, None, None, None, None, None
+    return gg, _like(ctx, "gradient_signal", g, v, x) if need[1] else None, None, *_REST
 
 
 def _transformed() -> bool:
@@ -193,10 +200,12 @@ def _batched(operator: Any) -> Any:
                 tensor = tensor.reshape(tensor.shape[:1] + (1,) * (max(ranks) - rank) + tensor.shape[1:])
             operands.append(tensor)
         rest = list(arguments[2:])
-        if len(rest) == 5:  # the batch of gradient_response
+        if rest[-2] is not None:
+            raise NotImplementedError("vmap of packed sequences: add the examples to the channels, or loop over them")
+        if len(rest) == 7:  # the batch of gradient_response
             rest[2] = [info.batch_size] + [1] * (max(ranks) - 1 - len(rest[2])) + list(rest[2])
         made: Tensor = operator(*operands, *rest)
-        if len(rest) == 5:
+        if len(rest) == 7:
             made = made.reshape([info.batch_size] + list(arguments[4]) + [made.shape[-1]])
         return made, 0
 
@@ -240,7 +249,7 @@ def define(name: str, schema: str, compute: Any, fake: Any, backward: Any, setup
     _operators[name] = _Operator(tensors, compute, function(forward=record, backward=backward).apply, transforms, operator)
 
 
-_VARYING = "SymInt hop=0, bool linear=False) -> Tensor"
+_VARYING = "SymInt hop=0, bool linear=False, Tensor? cu_seqlens=None, SymInt max_seqlen=0) -> Tensor"
 _PAIR = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames, " + _VARYING
 _SUM = "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch, " + _VARYING
 define("convolve", _PAIR.format("x", "h"), _convolve, _fake, _convolve_backward, _setup)
@@ -292,7 +301,8 @@ def convolve_wide(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int) -> Te
 
 
 def convolve(
-    x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None
+    x: Tensor, h: Tensor, mode: Mode = "full", axis: int = -1, *, delay: int = 0, threads: Optional[int] = None,
+    cu_seqlens: Optional[Tensor] = None, max_seqlen: Optional[int] = None
 ) -> Tensor:
     """Convolves tensors, as gpuconv.convolve, with gradients by x and h of any order.
 
@@ -301,6 +311,8 @@ def convolve(
     """
     if isinstance(x, Tensor) and isinstance(h, Tensor) and x.dtype == h.dtype == torch.float64:
         return convolve_wide(x, h, mode, axis, delay)
+    if cu_seqlens is not None:
+        return _convolve_packed(x, h, mode, axis, delay, cu_seqlens, max_seqlen)
     plain = is_plain(x, h)
     if plain and x.is_cuda and h.is_cuda and x.layout == h.layout == torch.strided:
         return convolve_arrays("torch", x, h, mode, axis, delay)
@@ -313,8 +325,25 @@ def convolve(
         count = _threads() if threads is None else thread_count(threads)
         y = _as(_host.compute(CONVOLVE, host(x), host(h), offset, frames, count), x, h)
     else:
-        y = call("convolve", x, h, offset, frames, 0, False)
+        y = call("convolve", x, h, offset, frames, 0, False, None, 0)
     return y if last else y.movedim(-1, axis)
+
+
+def _convolve_packed(x: Tensor, h: Tensor, mode: Mode, axis: int, delay: int, cu_seqlens: Tensor, max_seqlen: Optional[int]) -> Tensor:
+    """Convolves packed sequences. Offsets on a GPU stay there if max_seqlen is given; else they are fetched and checked."""
+    check("x", x)
+    check("h", h)
+    if x.device != h.device:
+        raise ValueError(f"x is on {x.device} and h on {h.device}; move one of them")
+    if not isinstance(cu_seqlens, Tensor):
+        raise TypeError(f"cu_seqlens is {type(cu_seqlens).__name__}; use a tensor of whole numbers, or lengths= of gpuconv.convolve()")
+    longest = 0 if max_seqlen is None else whole("max_seqlen", max_seqlen, 1, 1 << 40)
+    _packed.check_packed(tuple(x.shape), tuple(h.shape), mode, axis, len(cu_seqlens) - 1)
+    if not torch.compiler.is_compiling() and not (cu_seqlens.is_cuda and x.is_cuda and longest):
+        cu_seqlens = cu_seqlens.cpu()  # once for the gradients too
+    check_taps(x, h)
+    offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
+    return call("convolve", x, h, offset, frames, 0, False, cu_seqlens, longest)
 
 
 def convolve_blocks(x: Tensor, h: Tensor, hop: int, linear: bool, offset: int, frames: int) -> Tensor:
@@ -325,7 +354,7 @@ def convolve_blocks(x: Tensor, h: Tensor, hop: int, linear: bool, offset: int, f
         raise ValueError(f"x is on {x.device} and h on {h.device}; move one of them")
     broadcast_batch(tuple(x.shape), tuple(h.shape))
     check_taps(x, h)
-    return call("convolve", x, h, offset, frames, hop, linear)
+    return call("convolve", x, h, offset, frames, hop, linear, None, 0)
 
 
 _TYPES = (Tensor, nn.Parameter)

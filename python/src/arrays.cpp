@@ -334,6 +334,49 @@ void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr
           error);
 }
 
+// Rows anywhere: type, address, rows, frames, stride, and the addresses of their starts and lengths; 0: there are none.
+using ragged = std::tuple<int, uintptr_t, int64_t, int64_t, int64_t, uintptr_t, uintptr_t>;
+
+gpuconv_rows rows_at(const ragged &r) {
+    const auto [type, data, rows, frames, stride, starts, lengths] = r;
+    gpuconv_rows made = array_of({type, rows, frames, stride}, data);
+    made.starts = reinterpret_cast<const int64_t *>(starts);
+    made.lengths = reinterpret_cast<const int64_t *>(lengths);
+    return made;
+}
+
+gpuconv_arrays_job job_of_ragged(int operation, const std::tuple<ragged, ragged, ragged> &rows, int64_t group,
+                                 int64_t offset, bool accumulate) {
+    gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
+    role(job, 0) = rows_at(std::get<0>(rows));
+    role(job, 1) = rows_at(std::get<1>(rows));
+    role(job, 2) = rows_at(std::get<2>(rows));
+    job.accumulate = accumulate;
+    return job;
+}
+
+// Does a job in host memory on `threads` threads.
+void compute_ragged(int operation, const std::tuple<ragged, ragged, ragged> &rows, int64_t group, int64_t offset,
+                    bool accumulate, int threads) {
+    const gpuconv_arrays_job job = job_of_ragged(operation, rows, group, offset, accumulate);
+    run_host(job, job.signal.rows * job.signal.frames, threads);
+}
+
+using allocator = nb::typed<nb::callable, uintptr_t(size_t)>;
+
+// Queues a job; `allocate` gives the address of a workspace of some bytes.
+void queue_ragged(const device &home, int operation, const std::tuple<ragged, ragged, ragged> &rows, int64_t group,
+                  int64_t offset, bool accumulate, const allocator &allocate, uintptr_t stream) {
+    const gpuconv_arrays_job job = job_of_ragged(operation, rows, group, offset, accumulate);
+    gpuconv_error error = {};
+    size_t bytes = 0;
+    check(gpuconv_arrays_workspace(home.place.get(), &job, &bytes, &error), error);
+    const uintptr_t workspace = bytes ? nb::cast<uintptr_t>(allocate(bytes)) : 0;
+    check(gpuconv_arrays_run(home.place.get(), &job, reinterpret_cast<void *>(workspace), bytes, stream_of(stream),
+                             &error),
+          error);
+}
+
 void new_device(device *self, int number) {
     gpuconv_arrays *made = nullptr;
     run_unlocked([&](gpuconv_error *error) { return gpuconv_arrays_new_cuda(number, &made, error); });
@@ -443,6 +486,13 @@ void bind_arrays(nb::module_ &m) {
     m.def("forget_threads", &forget_threads, "Forgets all threads; for a forked child.");
     nb::class_<device>(m, "Cuda", "The tables and kernels of one device.")
         .def("__init__", &new_device, nb::arg("device"));
+    m.def("compute_ragged", &compute_ragged, nb::arg("operation"), nb::arg("rows"), nb::arg("group"), nb::arg("offset"),
+          nb::arg("accumulate"), nb::arg("threads"),
+          "Computes rows of different lengths: the roles of compute(), each (type, address, rows, frames, stride, "
+          "address of the starts, address of the lengths).");
+    m.def("queue_ragged", &queue_ragged, nb::arg("cuda"), nb::arg("operation"), nb::arg("rows"), nb::arg("group"),
+          nb::arg("offset"), nb::arg("accumulate"), nb::arg("allocate"), nb::arg("stream"),
+          "Queues the same on a stream. `allocate` gives the address of a workspace of some bytes.");
     nb::class_<responses>(m, "CudaResponses", "Responses whose transforms are kept on the device.")
         .def("__init__", &new_responses, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
              nb::arg("frames"), nb::arg("stream"))
