@@ -25,6 +25,7 @@
 
 #include <complex.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,22 +48,37 @@ static double sn3d(int n, int m) {
     return sqrt((m ? 2 : 1) * ratio);
 }
 
+static double factors[GC_AMBISONIC_ORDER + 1][GC_AMBISONIC_ORDER + 1]; /* sn3d of n and m */
+static pthread_once_t factors_once = PTHREAD_ONCE_INIT;
+
+static void find_factors(void) {
+    for (int n = 0; n <= GC_AMBISONIC_ORDER; n++)
+        for (int m = 0; m <= n; m++)
+            factors[n][m] = sn3d(n, m);
+}
+
+/* (x + iy)^m is cos(m azimuth) and sin(m azimuth) times the factor (1 - z^2)^(m / 2) of P_n^m, which `legendre` lacks.
+ */
 void gc_spherical_harmonics(int order, const double d[3], double *values) {
-    const double length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]), azimuth = atan2(d[1], d[0]);
-    const double z = d[2] / length, flat = sqrt(fmax(0, 1 - z * z));
-    double diagonal = 1; /* P_m^m */
+    const double length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+    const double x = d[0] / length, y = d[1] / length, z = d[2] / length;
+    double diagonal = 1, re = 1, im = 0;
+    (void)pthread_once(&factors_once, find_factors);
     for (int m = 0; m <= order; m++) {
         double before = 0, legendre = diagonal;
         for (int n = m; n <= order; n++) {
-            const double value = sn3d(n, m) * legendre;
-            values[n * n + n + m] = value * cos(m * azimuth);
+            const double value = factors[n][m] * legendre;
+            values[n * n + n + m] = value * re;
             if (m)
-                values[n * n + n - m] = value * sin(m * azimuth);
+                values[n * n + n - m] = value * im;
             const double next = ((2 * n + 1) * z * legendre - (n + m) * before) / (n - m + 1);
             before = legendre;
             legendre = next;
         }
-        diagonal *= (2 * m + 1) * flat;
+        diagonal *= 2 * m + 1;
+        const double turned = re * x - im * y;
+        im = re * y + im * x;
+        re = turned;
     }
 }
 

@@ -212,10 +212,12 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
             double turned[3];
             gc_rotate_to_head(&p->front, direction[i], turned);
             gc_spherical_harmonics(r->job.ambisonic, turned, value);
-            for (int k = 0; k < p->lanes; k++)
-                gain[i * p->lanes + k] = k < r->channels * p->classes ? (float)value[k / p->classes] *
-                                                                            row->gain[i * row->stride + k % p->classes]
-                                                                      : 0;
+            const float *from = row->gain + i * row->stride;
+            float *to = gain + i * p->lanes;
+            for (int channel = 0; channel < r->channels; channel++, to += p->classes)
+                for (int c = 0; c < p->classes; c++)
+                    to[c] = (float)value[channel] * from[c];
+            memset(to, 0, (size_t)(gain + (i + 1) * p->lanes - to) * sizeof *to);
         }
         row->outer = wide;
         row->gain = gain;
