@@ -180,7 +180,7 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         count = x.shape[0]
         pick = torch.randint(len(self.bank), (count,), device=x.device)
         low, high = self.wet
-        wet = torch.rand(count, device=x.device) * (high - low) + low
+        wet = torch.empty(count, device=x.device).uniform_(low, high)
         chosen = torch.rand(count, device=x.device) < self.p
         if not _is_whole(x):  # convolve only the chosen rows
             rows = chosen.nonzero()[:, 0]
@@ -198,8 +198,8 @@ class RandomReverb(nn.Module):  # type: ignore[misc]
         y = convolve(x, h, "causal", delay=self.delay).to(x.dtype)
         if self.wet == (1.0, 1.0) and not _is_whole(x):
             return y
-        share = wet.reshape((-1,) + (1,) * (x.dim() - 1)).to(x.dtype)
-        return x + share * (y - x)
+        mixed: Tensor = torch.lerp(x, y, wet.reshape((-1,) + (1,) * (x.dim() - 1)).to(x.dtype))
+        return mixed
 
 
 def _common_rate(irs: Sequence[Any]) -> Optional[float]:
