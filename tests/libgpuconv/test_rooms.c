@@ -3,6 +3,9 @@
 #include "gpuconv_rooms.h"
 #include "harness.h"
 
+#include "libgpuconv/dsp/image_kernels.h"
+#include "libgpuconv/dsp/simd.h"
+
 #include <math.h>
 
 static const double pi = 3.14159265358979323846;
@@ -474,6 +477,45 @@ static void the_bytes_depend_on_neither_threads_nor_batch(void **state) {
     guarded_free(&alone);
 }
 
+static void the_instruction_sets_agree(void **state) {
+    (void)state;
+    enum { IMAGES = 203, FRAMES = 37, LANES = 16, STEPS = FRAMES * GC_IMAGE_STEPS + GC_IMAGE_MARGIN };
+    static float gain[IMAGES * LANES], along_pattern[IMAGES], taps[GC_IMAGE_TAPS], outer[LANES], sums[STEPS * LANES];
+    static float made[2][(FRAMES + 3) * LANES];
+    static double along[IMAGES];
+    oracle_random random = {5};
+    int count;
+    const gc_simd *const *sets = gc_simd_all(&count);
+    oracle_fill(&random, gain, IMAGES * LANES);
+    oracle_fill(&random, along_pattern, IMAGES);
+    oracle_fill(&random, taps, 2 * GC_IMAGE_HALF + 1);
+    oracle_fill(&random, outer, LANES);
+    for (int i = 0; i < IMAGES; i++)
+        along[i] = (i - 100) * 0.31;
+    for (int lanes = 1; lanes <= LANES; lanes = lanes == 1 ? 8 : 2 * lanes)
+        for (int s = 0; s < count; s++) {
+            const gc_image_row row = {IMAGES,
+                                      along,
+                                      1.7,
+                                      9,
+                                      3,
+                                      290,
+                                      25,
+                                      0.2,
+                                      outer,
+                                      gain,
+                                      lanes,
+                                      lanes,
+                                      {{0.5F, 0.1F, along_pattern}, {0, 0, NULL}}};
+            memset(sums, 0, sizeof sums);
+            sets[s]->image->add(&row, sums);
+            sets[s]->image->reduce(sums, taps, lanes, FRAMES, made[s > 0]);
+            for (int n = 0; n < FRAMES * lanes && s > 0; n++)
+                CHECK(fabsf(made[1][n] - made[0][n]) <= 2e-4F, "%s, %d lanes, %d: %g and %g", sets[s]->name, lanes, n,
+                      (double)made[1][n], (double)made[0][n]);
+        }
+}
+
 /* Checks that a job is refused with these words, without a frame written. */
 static void refuse(const gpuconv_rooms_job *job, const char *words) {
     gpuconv_arrays *place = new_place(1);
@@ -566,6 +608,7 @@ int main(void) {
         cmocka_unit_test(noise_is_coherent_as_a_diffuse_field),
         cmocka_unit_test(channels_of_one_image_are_its_harmonics),
         cmocka_unit_test(the_bytes_depend_on_neither_threads_nor_batch),
+        cmocka_unit_test(the_instruction_sets_agree),
         cmocka_unit_test(impossible_rooms_are_refused),
         cmocka_unit_test(a_huge_room_with_a_long_decay_works),
     };
