@@ -172,6 +172,7 @@ static void texts_that_mean_two_things_are_refused_with_line_and_remedy(void **s
         {"ragged.csv", "1.0,2\n1.0\n", "line 2: '1.0': 1 numbers, and 2 in the rows above"},
         {"word.txt", "1.0\n0.5\nnan\n", "line 3: 'nan': 'nan' is not a number"},
         {"large.txt", "1.0\n1e31\n", "line 2: '1e31': '1e31' is not a number of -1e30 to 1e30"},
+        {"slashes.txt", "1.0 // a\n0.5 // b\n", "line 1: '1.0 // a': '//' is not a number"},
         {"hole.csv", "1.0,,2.0\n", "'' is not a number"},
         {"none.csv", "a,b\n", "contains no coefficient"},
         {"route.txt", "1 1 nowhere.wav\n", "line 1: nowhere.wav: No such file"},

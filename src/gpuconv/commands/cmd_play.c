@@ -44,14 +44,8 @@ static int add_response(play_files *files, char *path) {
 }
 
 static int is_response(const struct dirent *entry) {
-    static const char *const endings[] = {".wav", ".flac", ".aif",  ".aiff", ".ogg",  ".opus",  ".mp3",
-                                          ".caf", ".w64",  ".rf64", ".au",   ".conf", ".matrix"};
-    const char *ending = strrchr(entry->d_name, '.');
-    for (size_t i = 0;
-         ending && ending != entry->d_name && *entry->d_name != '.' && i < sizeof endings / sizeof *endings; i++)
-        if (gc_same_word(ending, endings[i]))
-            return 1;
-    return 0;
+    return *entry->d_name != '.' &&
+           gc_ending_find(entry->d_name, "wav|flac|aif|aiff|ogg|opus|mp3|caf|w64|rf64|au|conf|matrix") >= 0;
 }
 
 static int compare_names(const struct dirent **a, const struct dirent **b) {

@@ -324,17 +324,6 @@ static void load_module(void) {
     *(void **)&module = gc_module_load("gpuconv-media", GC_MEDIA_DECODE, why, sizeof why);
 }
 
-/* Decides whether a file with this name is probably one that needs the module. */
-static bool is_likely(const char *path) {
-    static const char *const extensions[] = {"m4a", "m4b", "mp4", "aac", "wma", "webm",
-                                             "mka", "amr", "ac3", "ape", "mov"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof extensions / sizeof *extensions; i++)
-        if (gc_same_word(dot + 1, extensions[i]))
-            return true;
-    return false;
-}
-
 /* Decodes a file into an unnamed temporary file, which the caller closes. *fd -1: the module is not there, or the file
  * is none of its kinds; `hint` then gets a text for the message of the failure, which may be "". Fails with FORMAT,
  * FILE or CANCELLED. */
@@ -345,7 +334,7 @@ static gpuconv_status spool_media(int from, int64_t size, const char *path, cons
     *fd = -1;
     *media = (gc_media){.frames = 0};
     pthread_once(&once, load_module);
-    if (!module && is_likely(path))
+    if (!module && gc_ending_find(path, "m4a|m4b|mp4|aac|wma|webm|mka|amr|ac3|ape|mov") >= 0)
         (void)snprintf(media->why, sizeof media->why, "%s",
                        "; M4A, AAC, WMA and others need the module gpuconv-media, which is built with libavformat-dev");
     if (!module)

@@ -48,6 +48,15 @@ int gc_word_find(const char *word, size_t length, const char *list) {
     return -1;
 }
 
+int gc_ending_find(const char *path, const char *list) {
+    char small[8] = "";
+    const char *dot = strrchr(path, '.');
+    const size_t length = dot ? strlen(dot + 1) : sizeof small;
+    for (size_t i = 0; i < length && length < sizeof small; i++)
+        small[i] = (char)(dot[i + 1] >= 'A' && dot[i + 1] <= 'Z' ? dot[i + 1] | 0x20 : dot[i + 1]);
+    return length < sizeof small ? gc_word_find(small, length, list) : -1;
+}
+
 void gc_word_list(const char *list, char *text, size_t room) {
     size_t used = 0;
     for (const char *at = list; *at && used + 5 < room; at++) {

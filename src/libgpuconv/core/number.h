@@ -50,6 +50,11 @@ bool gc_begins_with(const char *text, const char *word);
 /* Returns the index of a word of `length` bytes in a list such as "auto|cpu|cuda"; -1: it is not there. */
 int gc_word_find(const char *word, size_t length, const char *list);
 
+/* Returns the index in such a list of what stands behind the last point of a path, A to Z as a to z; -1: it is not
+ * there.
+ */
+int gc_ending_find(const char *path, const char *list);
+
 /* Writes such a list as "auto, cpu or cuda". */
 void gc_word_list(const char *list, char *text, size_t room);
 

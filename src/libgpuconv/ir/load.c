@@ -10,7 +10,6 @@
 #include "numbers.h"
 #include "object.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,15 +91,6 @@ static gpuconv_status read_planes(gc_reader *reader, growing *g, gpuconv_error *
     return status;
 }
 
-/* Returns whether a name ends in one of a list, divided by "|". */
-static bool ends_in(const char *path, const char *endings) {
-    char small[8] = "";
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && dot[i + 1] && i + 1 < sizeof small; i++)
-        small[i] = (char)tolower((unsigned char)dot[i + 1]);
-    return dot && gc_word_find(small, strlen(dot + 1), endings) >= 0;
-}
-
 /* Opens an array of NumPy as raw samples. Returns FILE, FORMAT, MEMORY. */
 static gpuconv_status open_npy(const char *path, const gc_ir_form *form, gc_npy *npy, gc_reader **reader,
                                gpuconv_error *error) {
@@ -124,14 +114,14 @@ static gpuconv_status open_npy(const char *path, const gc_ir_form *form, gc_npy 
 /* Opens the samples of a response. Returns as gc_reader_open. */
 static gpuconv_status open_samples(const char *path, const gc_ir_form *form, gc_npy *npy, gc_reader **reader,
                                    gpuconv_error *error) {
-    static const char endings[] = "pcm|raw|bin|f32|f64|dbl|s16|s24|s32";
     const gc_input_options wish = {
         .kind = form->kind, .raw = form->raw, .cancel = gc_cancel_flag(), .keep_nonfinite = true};
     gpuconv_error inner = {0};
-    if (!form->raw && ends_in(path, "npy"))
+    if (!form->raw && gc_ending_find(path, "npy") == 0)
         return open_npy(path, form, npy, reader, error);
     const gpuconv_status status = gc_reader_open(path, &wish, reader, &inner);
-    const bool is_raw = status == GPUCONV_ERROR_FORMAT && !form->raw && ends_in(path, endings);
+    const bool is_raw = status == GPUCONV_ERROR_FORMAT && !form->raw &&
+                        gc_ending_find(path, "pcm|raw|bin|f32|f64|dbl|s16|s24|s32") >= 0;
     return !status ? status
                    : gc_fail(error, status, "%s%s", inner.message,
                              is_raw ? "; of samples without a header, give rate, channels and encoding, such as "

@@ -491,8 +491,8 @@ static bool is_brutefir(const char *text, int64_t length) {
 /* Reads the entries of the file in any of its three formats. */
 static gpuconv_status read_entries(gc_matrix *m, gpuconv_error *error) {
     gc_lines lines;
-    const char *dot = strrchr(m->path, '.'), *text = NULL;
-    const bool conf = dot && gc_same_word(dot, ".conf");
+    const char *text = NULL;
+    const bool conf = gc_ending_find(m->path, "conf") == 0;
     int64_t length = 0;
     gpuconv_status status = gc_lines_open_regular(&lines, m->path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
     if (!status && conf)

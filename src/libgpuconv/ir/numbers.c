@@ -52,13 +52,9 @@ static bool begins_with_numbers(char *text) {
 }
 
 bool gc_is_text_of_taps(const char *path) {
-    static const char *const endings[] = {".csv", ".tsv", ".dat", ".asc"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
-        if (gc_same_word(dot, endings[i]))
-            return true;
-    if (!dot || !gc_same_word(dot, ".txt"))
-        return false;
+    const int ending = gc_ending_find(path, "txt|csv|tsv|dat|asc");
+    if (ending != 0)
+        return ending > 0;
     gc_lines lines;
     const char *text;
     char *copy = NULL;
@@ -109,8 +105,8 @@ static double find_rate(const char *line) {
     return 0;
 }
 
-/* Finds what stands above the numbers. *skipped: lines up to the last one with an explanation behind "//", or
- * "* Data start", which REW writes; *rate stays unless a line states one. Fails as gc_lines_peek; MEMORY. */
+/* Finds what stands above the numbers. *skipped: lines up to "* Data start", which REW writes; *rate stays unless a
+ * line states one. Fails as gc_lines_peek; MEMORY. */
 static gpuconv_status read_headings(gc_lines *lines, int *skipped, double *rate, gpuconv_error *error) {
     const char *text;
     int64_t length = 0;
@@ -127,7 +123,7 @@ static gpuconv_status read_headings(gc_lines *lines, int *skipped, double *rate,
         line[bytes] = '\0';
         for (char *c = line; *c; c++)
             *c = (char)tolower((unsigned char)*c);
-        if (strstr(line, "//") || strstr(line, "* data start"))
+        if (strstr(line, "* data start"))
             *skipped = number;
         const double stated = strpbrk(line, "sf") ? find_rate(line) : 0;
         *rate = gc_is_rate(stated) ? stated : *rate;
@@ -286,20 +282,19 @@ static const char *find_value(const char *header, const char *key) {
 
 /* Parses the shape, such as (48000, 2) or (48000,). Returns the number of its dimensions; 0: it has no valid ones. */
 static int parse_shape(const char *at, int64_t size[2]) {
-    int count = 0;
-    for (at += *at == '('; count < 3 && *at >= '0' && *at <= '9'; count++) {
-        char digits[GC_NUMBER_TEXT];
-        const size_t length = strspn(at, "0123456789");
-        if (length >= sizeof digits)
-            return 0;
-        memcpy(digits, at, length);
-        digits[length] = '\0';
-        if (count < 2 && (!gc_integer_parse(digits, &size[count]) || size[count] < 1))
-            return 0;
-        at += length;
-        at += strspn(at, ", ");
-    }
-    return *at == ')' && count <= 2 ? count : 0;
+    char text[2 * GC_NUMBER_TEXT] = "";
+    double number[2] = {1, 1};
+    size_t length = 0;
+    for (at += *at == '('; *at && *at != ')' && length + 1 < sizeof text; at++)
+        if (*at != ' ')
+            text[length++] = *at;
+    if (length > 0 && text[length - 1] == ',')
+        text[--length] = '\0';
+    const int count =
+        *at == ')' && text[strspn(text, "0123456789,")] == '\0' ? gc_numbers_parse(text, ",", number, 2) : 0;
+    for (int i = 0; i < 2; i++)
+        size[i] = (int64_t)fmin(number[i], 0x1p60);
+    return size[0] >= 1 && size[1] >= 1 ? count : 0;
 }
 
 /* Parses the text of the header. Fails with FORMAT. */

@@ -28,9 +28,7 @@ gpuconv_status gc_preparation_read(const gpuconv_preparation *from, gpuconv_prep
 }
 
 bool gc_is_matrix(const char *path) {
-    const char *dot = strrchr(path, '.');
-    return dot && (gc_same_word(dot, ".conf") || gc_same_word(dot, ".matrix") ||
-                   (gc_same_word(dot, ".txt") && !gc_is_text_of_taps(path)));
+    return gc_ending_find(path, "conf|matrix|txt") >= 0 && !gc_is_text_of_taps(path);
 }
 
 gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {

@@ -240,8 +240,7 @@ void gpuconv_sofa_free(gpuconv_sofa *s) {
 }
 
 bool gc_is_sofa(const char *path) {
-    const char *dot = strrchr(path, '.');
-    return dot && gc_same_word(dot, ".sofa");
+    return gc_ending_find(path, "sofa") == 0;
 }
 
 /* ---- Shells ------------------------------------------------------------------------------------------------------ */

@@ -314,15 +314,12 @@ void gc_shard_siblings(const char *shard, const char *name, bool (*add)(void *co
 }
 
 bool gc_shard_is_audio(const char *name) {
-    static const char *const more[] = {"m4a", "aac", "mp4", "wma", "webm", "mka", "amr", "ac3"};
     const char *dot = strrchr(name, '.');
     char lower[8] = "";
     for (size_t i = 0; dot && dot[i + 1] && i < sizeof lower - 1; i++)
         lower[i] = (char)(dot[i + 1] | 0x20);
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        if (strcmp(lower, more[i]) == 0)
-            return true;
-    return dot && strcmp(lower, "raw") != 0 && gc_is_format_name(lower);
+    return gc_ending_find(name, "m4a|aac|mp4|wma|webm|mka|amr|ac3") >= 0 ||
+           (dot && strcmp(lower, "raw") != 0 && gc_is_format_name(lower));
 }
 
 /* Copies bytes of the shard into an unnamed file in memory. @return its descriptor, or -1 with errno set */
