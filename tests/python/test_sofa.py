@@ -198,3 +198,15 @@ def test_an_equalised_decoder_has_the_energy_of_the_set(decode):
     assert "equalised to the diffuse field" in history
     decibels = 10 * np.log10(np.square(got).sum((0, 1)) / np.square(want).sum((0, 1)))[4:170]
     assert np.abs(decibels).max() < 3 and np.abs(decibels).mean() < 0.5
+
+
+def test_ambisonics_of_other_conventions_sound_the_same_before_a_head_that_turns(rng):
+    head = gpuconv.SofaSet(HEAD)
+    x = rng.uniform(-1, 1, (4, 4800)).astype(np.float32)
+    turns = (np.float64([0, 0.05]), np.float64([[0, 0, 0], [60, 10, 0]]))
+    want = head.move(x, layout="ambisonic", head=turns)
+    n3d = x * np.float32([1, 3**0.5, 3**0.5, 3**0.5])[:, None]
+    fuma = x[[0, 3, 1, 2]] * np.float32([0.5**0.5, 1, 1, 1])[:, None]
+    for name, other in (("acn-n3d", n3d), ("fuma", fuma)):
+        got = head.move(other, layout="ambisonic", head=turns, ambisonics=name)
+        assert np.abs(got - want).max() < 1e-5 * np.abs(want).max(), name

@@ -161,7 +161,7 @@ static bool replace(work *w, const gc_octave_band *band, int count, int k, int64
         level += w->re[n] * w->re[n] - noise;
         model += exp(-2 * fall * (double)(n - from));
     }
-    level = fmax(level, 0) / model;
+    level = model > 0 ? fmax(level, 0) / model : noise;
     for (int64_t n = from; n < w->total; n++) { /* what was there fades out */
         const double part = fmin(1, (double)(n - from) / (double)fade);
         w->sum[n] += (cos(pi / 2 * part) - 1) * w->re[n];
