@@ -93,7 +93,7 @@ static void add_images(const gpuconv_rooms_job *job, int64_t index, int band, do
 
 static void check_error(const char *what, const float *got, const double *want, int64_t frames, double bound) {
     for (int64_t n = 0; n < frames; n++)
-        CHECK(isfinite(got[n]), "%s: frame %d is not finite", what, (int)n);
+        CHECK(isfinite((double)got[n]), "%s: frame %d is not finite", what, (int)n);
     const oracle_error error = oracle_compare(got, want, frames);
     CHECK(error.rms <= bound, "%s: the error is %.1f dB", what, error.rms);
 }
@@ -525,7 +525,7 @@ static void refuse(const gpuconv_rooms_job *job, const char *words) {
     CHECK(status == GPUCONV_ERROR_ARGUMENT && strstr(error.message, words), "%d, '%s', not '%s'", status, error.message,
           words);
     for (int n = 0; n < 100; n++)
-        CHECK(isnan(out.channel[0][n]), "frame %d was written", n);
+        CHECK(isnan((double)out.channel[0][n]), "frame %d was written", n);
     gpuconv_arrays_free(place);
     guarded_free(&out);
 }

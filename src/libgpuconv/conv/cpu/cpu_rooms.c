@@ -388,7 +388,7 @@ static void pass_high(float *samples, int64_t frames, double turn, double qualit
     const double b0 = (1 + cos(turn)) / 2 / a0;
     double s1 = 0, s2 = 0;
     for (int64_t n = 0; n < frames; n++) {
-        const double in = samples[n], out = b0 * in + s1;
+        const double in = (double)samples[n], out = b0 * in + s1;
         s1 = -2 * b0 * in - a1 * out + s2;
         s2 = b0 * in - a2 * out;
         samples[n] = (float)out;
