@@ -25,13 +25,9 @@ static gpuconv_ir *make_ir(const float *samples, int64_t frames) {
 }
 
 static gpuconv_ir *make_sweep(double seconds, double from, double to) {
-    gc_sweep settings = gc_sweep_default();
+    const gc_sweep settings = {.rate = 48000, .seconds = seconds, .from = from, .to = to, .level = -6, .silence = 1};
     float *samples;
     int64_t frames;
-    settings.seconds = seconds;
-    settings.from = from;
-    settings.to = to;
-    settings.silence = 1;
     assert_int_equal(gc_sweep_samples(&settings, &samples, &frames, NULL), GPUCONV_OK);
     gpuconv_ir *ir = make_ir(samples, frames);
     free(samples);

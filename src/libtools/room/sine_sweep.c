@@ -218,10 +218,6 @@ static bool cancelled_at(int64_t i) {
     return i % 65536 == 65535 && gc_cancelled();
 }
 
-gc_sweep gc_sweep_default(void) {
-    return (gc_sweep){.rate = 48000, .seconds = 10, .from = 10, .to = 0, .level = -6, .silence = 3};
-}
-
 static gpuconv_status check(const gc_sweep *s, double to, gpuconv_error *error) {
     if (!(s->rate >= 1000 && s->rate <= 1e6 && s->rate == floor(s->rate)))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "the rate of a sweep is a whole number from 1000 to 1000000 Hz");

@@ -102,9 +102,6 @@ typedef struct gc_sweep {
     double silence;       /* seconds after the sweep, in which the room decays */
 } gc_sweep;
 
-/* Returns ten seconds from 10 Hz to half of 48000 Hz at -6 dBFS, three seconds of silence. */
-gc_sweep gc_sweep_default(void);
-
 /* Checks the settings and computes the sweep, with the silence after it. The caller frees *samples.
  * @return ARGUMENT, MEMORY, CANCELLED */
 gpuconv_status gc_sweep_samples(const gc_sweep *sweep, float **samples, int64_t *frames, gpuconv_error *error);
