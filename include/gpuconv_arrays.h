@@ -153,12 +153,16 @@ static inline gpuconv_rows gpuconv_rows_of_floats(float *data, int64_t rows, int
 
 /** What a job computes, and which of its arrays it writes. r is the response of row i, g the gradient by y. */
 typedef enum gpuconv_arrays_operation {
-    GPUCONV_ARRAYS_CONVOLVE = 0,     /**< output: y_i[n] = gain_i sum over k of h_r[k] x_i[n + offset - k] */
-    GPUCONV_ARRAYS_GRADIENT_SIGNAL,  /**< signal: gx_i[n] = gain_i sum over k of h_r[k] g_i[n + k - offset], where
-                                          `output` holds g; the correlation with the response */
-    GPUCONV_ARRAYS_GRADIENT_RESPONSE /**< response: gh_r[k] = sum over all rows i of r, over n, of
+    GPUCONV_ARRAYS_CONVOLVE = 0,      /**< output: y_i[n] = gain_i sum over k of h_r[k] x_i[n + offset - k] */
+    GPUCONV_ARRAYS_GRADIENT_SIGNAL,   /**< signal: gx_i[n] = gain_i sum over k of h_r[k] g_i[n + k - offset], where
+                                           `output` holds g; the correlation with the response */
+    GPUCONV_ARRAYS_GRADIENT_RESPONSE, /**< response: gh_r[k] = sum over all rows i of r, over n, of
                                           gain_i x_i[n] g_i[n + k - offset], where `output` holds g; the correlation
                                           with the signal */
+    GPUCONV_ARRAYS_GRADIENT_BOTH /**< signal_gradient and response_gradient: both of them, from `signal`, `response` and
+                                      `output`. On a GPU g is read and transformed once where x, g and signal_gradient
+                                      have one type and steps of 1, without gain, gates, routes and accumulate;
+                                    elsewhere this is the one job after the other */
 } gpuconv_arrays_operation;
 
 /** Responses whose transforms are kept. Shared by threads and streams; only _update changes them. */
@@ -208,6 +212,8 @@ typedef struct gpuconv_arrays_job {
                             place of p and without d. On a GPU gates cost no memory and the time of their bytes where
                             all samples have one type and steps of 1, and the transforms fit on the chip; elsewhere
                             they take passes of their own over arrays of floats in the workspace */
+    gpuconv_rows signal_gradient;   /**< GRADIENT_BOTH writes it: as many rows and frames as `signal` */
+    gpuconv_rows response_gradient; /**< GRADIENT_BOTH writes it: a row for each response, of as many frames */
 } gpuconv_arrays_job;
 
 /** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function

@@ -13,6 +13,12 @@
 
 namespace {
 
+/* Returns the row of a block, or the limit if it does not exist. */
+__device__ __forceinline__ int row_of_block(const gck_3pass_blocks &a) {
+    const int number = blockIdx.z;
+    return a.inner ? min(a.first_row + number / a.inner * a.outer + number % a.inner, a.limit) : a.first_row + number;
+}
+
 /* Loads the samples of blocks of rows. */
 struct block_source {
     gck_3pass_blocks a;
@@ -30,7 +36,9 @@ struct block_source {
             }
             return true;
         }
-        const int points = F::C * ROW_POINTS, row = a.first_row + blockIdx.z;
+        const int points = F::C * ROW_POINTS, row = row_of_block(a);
+        if (a.inner && row == a.limit)
+            return false;
         const int64_t at = (a.first_block + blockIdx.y) * a.step + a.shift;
         const int begin = within(-at, a.window), end = within(row_frames(a.rows, row) - at, a.window);
         if (begin >= end)
@@ -50,8 +58,9 @@ struct block_source {
 #pragma unroll
                 for (int j = 0; j < F::P; j++) {
                     const int n = (t + j * F::T) * ROW_POINTS + n2, m = n + points;
-                    v[j].x = n >= begin && n < end ? sample_of(x[n]) : 0.0f;
-                    v[j].y = m >= begin && m < end ? sample_of(x[m]) : 0.0f;
+                    constexpr known_rows known = std::is_pointer<decltype(x)>::value ? GATED : STEPPED;
+                    v[j].x = sample_if<known>(x, n, n >= begin && n < end);
+                    v[j].y = sample_if<known>(x, m, m >= begin && m < end);
                 }
             });
         }
@@ -69,7 +78,7 @@ struct block_target {
     gck_3pass_blocks a;
 
     __device__ __forceinline__ int row() const {
-        return a.first_row + blockIdx.z;
+        return row_of_block(a);
     }
 
     __device__ __forceinline__ int64_t frame() const {
@@ -80,7 +89,7 @@ struct block_target {
     template <bool Whole> __device__ __forceinline__ bool reads() const {
         if (Whole)
             return true;
-        return frame() < frames_to_write({a.rows, a.accumulate}, row()).end;
+        return !(a.inner && row() == a.limit) && frame() < frames_to_write({a.rows, a.accumulate}, row()).end;
     }
 
     /* Returns the column, 0 .. 7, from which the samples of 8 columns are an aligned sector: a sector that two blocks

@@ -5,6 +5,7 @@
  *      multiply   transform, multiply by the response's row, transform back          in place
  *      sum        transform all sources of a result, multiply, add, transform back   ->  results
  *      correlate  transform x and g, sum += conj(X) G                                ->  sums, then `finish`
+ *      both       the same, and conj(H) G, transform back                            ->  sums, and in place
  *
  * `multiply` transforms a fresh response in registers, so that its spectrum never crosses the memory. The kernels are
  * launched early (launch.cuh): what a kernel before them writes is read by plain loads.
@@ -231,6 +232,68 @@ __global__ void __launch_bounds__(ROW_THREADS, 2)
     store_spectrum(sum, to, t);
 }
 
+/* block.x: groups of rows; block.y: response; block.z: split, whose sums are `pitch` transforms apart. */
+__global__ void __launch_bounds__(ROW_THREADS, 2)
+    job_both(const __grid_constant__ gck_3pass_both a, int rows, int64_t pitch) {
+    extern __shared__ __align__(16) float2 shared[];
+    float2 *s = shared + threadIdx.x / 32 * f::shared, v[f::P], x[f::P], sum[f::P];
+    const int t = threadIdx.x % 32, response = blockIdx.y, group = a.sharing.group;
+    const int64_t row_start = warp_row_start(1), points = (int64_t)rows * ROW_POINTS;
+    const int units = sharing_rows(a.sharing) * a.blocks, end = (int)((blockIdx.z + 1ll) * units / a.splits);
+    const float2 *h = a.h + response * points + row_start;
+    pdl_trigger();
+    pdl_wait();
+#pragma unroll
+    for (int j = 0; j < f::P; j++)
+        sum[j] = make_float2(0.0f, 0.0f);
+#pragma unroll 1
+    for (int unit = (int)((int64_t)blockIdx.z * units / a.splits); unit < end; unit++) {
+        const int index = unit / a.blocks;
+        if (sharing_row(a.sharing, a.first_response + response, index) >= a.sharing.rows)
+            continue;
+        const int64_t place =
+            ((int64_t)(index / group * a.responses + response) * group + index % group) * a.blocks + unit % a.blocks;
+        load_row(x, a.x + place * points + row_start, t);
+        f::forward(x, s, t, a.twiddles);
+        __syncwarp();
+        load_row(v, a.g + place * points + row_start, t);
+        f::forward(v, s, t, a.twiddles);
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            sum[j] = mul_add(v[j], make_float2(x[j].x, -x[j].y), sum[j]);
+        multiply_row<false>(v, NULL, h, -1.0f, t);
+        finish_row(v, s, a.g + place * points + row_start, a.twiddles, t);
+        __syncwarp();
+    }
+    store_spectrum(sum, a.sums + (blockIdx.z * pitch + response) * points + row_start, t);
+}
+
+/* Does so where each response has one row of one block: nothing is summed. block.y: response. */
+__global__ void __launch_bounds__(ROW_THREADS, 3) job_both_single(const __grid_constant__ gck_3pass_both a, int rows) {
+    extern __shared__ __align__(16) float2 shared[];
+    float2 *s = shared + threadIdx.x / 32 * f::shared, v[f::P], x[f::P];
+    const int t = threadIdx.x % 32;
+    const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
+    pdl_trigger();
+    pdl_wait();
+    load_row(x, a.x + start, t);
+    f::forward(x, s, t, a.twiddles);
+    __syncwarp();
+    load_row(v, a.g + start, t);
+    f::forward(v, s, t, a.twiddles);
+#pragma unroll
+    for (int j = 0; j < f::P; j++)
+        x[j] = mul_conj(v[j], x[j]);
+    finish_row(x, s, a.x + start, a.twiddles, t);
+    load_row(x, a.h + start, t);
+    __syncwarp();
+    f::forward(x, s, t, a.twiddles);
+#pragma unroll
+    for (int j = 0; j < f::P; j++)
+        v[j] = mul_conj(v[j], x[j]);
+    finish_row(v, s, a.g + start, a.twiddles, t);
+}
+
 /* block.x: groups of rows; block.y: transform. The splits are `pitch` transforms apart. */
 __global__ void __launch_bounds__(ROW_THREADS)
     job_finish(int rows, int splits, int64_t pitch, const float2 *__restrict__ twiddles, const float2 *sums,
@@ -275,6 +338,8 @@ cudaError_t gck_3pass_load(int shared_bytes_max) {
     err = err ? err : load_kernel(job_sum<true, false>, ROW_BYTES);
     err = err ? err : load_kernel(job_sum<true, true>, ROW_BYTES);
     err = err ? err : load_kernel(job_correlate, ROW_BYTES);
+    err = err ? err : load_kernel(job_both, ROW_BYTES);
+    err = err ? err : load_kernel(job_both_single, ROW_BYTES);
     err = err ? err : load_kernel(transform_rows, ROW_BYTES);
     err = err ? err : load_kernel(job_finish, ROW_BYTES);
     return err ? err : gck_3pass_load_columns(shared_bytes_max);
@@ -310,6 +375,13 @@ cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaS
         return launch_dependent(job_correlate, row_grid(size, 1, (int64_t)count * c->parts, c->splits), ROW_THREADS,
                                 ROW_BYTES, stream, part, rows_of(size), pitch);
     });
+}
+
+cudaError_t gck_3pass_gradients(int size, const gck_3pass_both *job, cudaStream_t stream) {
+    const dim3 grid = row_grid(size, 1, job->responses, job->splits);
+    return job->single ? launch_dependent(job_both_single, grid, ROW_THREADS, ROW_BYTES, stream, *job, rows_of(size))
+                       : launch_dependent(job_both, grid, ROW_THREADS, ROW_BYTES, stream, *job, rows_of(size),
+                                          (int64_t)job->responses);
 }
 
 cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, const float2 *twiddles, const float2 *sums,

@@ -8,8 +8,8 @@ import numpy as np
 
 from ._libraries import axis_hint
 
-# (x, h) -> y; (g, h) -> x; (g, x) -> h
-CONVOLVE, GRADIENT_SIGNAL, GRADIENT_RESPONSE = 0, 1, 2
+# (x, h) -> y; (g, h) -> x; (g, x) -> h; (g, x, h) -> x, h
+CONVOLVE, GRADIENT_SIGNAL, GRADIENT_RESPONSE, GRADIENT_BOTH = 0, 1, 2, 3
 
 
 def broadcast_batch(x: tuple[int, ...], h: tuple[int, ...]) -> tuple[int, ...]:

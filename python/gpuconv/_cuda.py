@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import _core as _binding
-from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch, share
+from ._batches import CONVOLVE, GRADIENT_BOTH, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch, share
 from ._cuda_libraries import F32, Layout, adapter
 from ._cuda_libraries import adapters as _adapters
 from ._libraries import check_frames, warn_of_axis
@@ -155,6 +155,42 @@ def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, tar
             plan = _keep(plans, key, _plan(device, operation, library.layout("x", x), library.layout("h", h), offset, frames, target,
                                            prepared, hop, linear, (pre, post, skip)))
         return execute(library, plan, x, h, gates)
+
+
+def run_both(g: Any, x: Any, h: Any, offset: int) -> Optional[tuple[Any, Any]]:
+    """Queues both gradients, of tensors of one type, on the current stream of PyTorch. Returns None where rows of x have no
+    single distance, or those of g and x do not repeat h as those of a job can."""
+    library = _adapters.get("torch") or adapter("torch")
+    key = (GRADIENT_BOTH, library.key(g), library.key(x), library.key(h), offset)
+    plan = _plans.get(key)
+    if plan is None or not library.is_current(plan.device):
+        with library.current(library.device(g)):
+            if plan is None:
+                _keep(_plans, key, _plan_both(library.device(g), library.layout("g", g), library.layout("x", x), library.layout("h", h), offset))
+            return run_both(g, x, h, offset)
+    if plan.job is None:
+        return None
+    gx, gh, pointer = library.empty(x, x.shape, plan.type), library.empty(h, h.shape, plan.type), library.pointer
+    workspace = library.bytes(x, plan.workspace) if plan.workspace else None
+    plan.job.run_both(pointer(g), pointer(x), pointer(h), pointer(gx), pointer(gh), 0 if workspace is None else pointer(workspace),
+                      library.stream(x))
+    return gx, gh
+
+
+def _plan_both(device: int, g: Layout, x: Layout, h: Layout, offset: int) -> _Plan:
+    batch, strides, shared = g.shape[:-1], [row_stride(a, g.shape[:-1]) for a in (x, g)], share(g.shape[:-1], h.shape[:-1])
+    stride = None if shared is None else row_stride(h, h.shape[:-1])
+    rows = 1
+    for size in batch:
+        rows *= size
+    if shared is None or x.shape[:-1] != batch or None in strides or stride is None or rows == 0:
+        return _Plan(None, 0, (), x.type, device)
+    signal, output = ((a.type, rows, a.shape[-1], s) for a, s in zip((x, g), strides))
+    response = h.type, shared[0], h.shape[-1], stride
+    made = [(a.type, a_rows, a.shape[-1], a.shape[-1]) for a, a_rows in ((x, rows), (h, shared[0]))]
+    job = _core.CudaJob(_device(device), GRADIENT_BOTH, signal, response, output, shared[1], offset, None, signal_gradient=made[0],
+                        response_gradient=made[1])
+    return _Plan(job, job.workspace, (), x.type, device)
 
 
 def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int, prepared: Optional["Prepared"] = None) -> Any:

@@ -18,7 +18,7 @@ from torch.autograd import forward_ad
 
 from . import _core, _host, _packed
 from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch
-from ._cuda import Prepared, convolve_arrays, run
+from ._cuda import Prepared, convolve_arrays, run, run_both
 from ._host import thread_count
 from ._libraries import check_frames, warn_of_axis
 from ._modes import Mode, whole, window
@@ -102,6 +102,16 @@ def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequ
     return _compute(GRADIENT_RESPONSE, g, x, offset, taps, hop, linear, cu_seqlens, max_seqlen, tuple(batch))
 
 
+def _gradient_both(g: Tensor, x: Tensor, h: Tensor, offset: int) -> Tuple[Tensor, Tensor]:
+    """Both gradients of a convolution, with g read and transformed once where a GPU computes them."""
+    if g.is_cuda and g.dtype == x.dtype == h.dtype and not (g.is_neg() or x.is_neg() or h.is_neg()):
+        made: Optional[Tuple[Tensor, Tensor]] = run_both(g.contiguous(), x, h, offset)
+        if made is not None:
+            return made
+    gx = _gradient_signal(to_sum(g, x, x.shape[-1], h), h, offset, x.shape[-1])
+    return sum_like(gx, x), sum_like(_gradient_response(g, x, offset, h.shape[-1], h.shape[:-1]), h)
+
+
 def _fake(x: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False,
           cu_seqlens: Optional[Tensor] = None, max_seqlen: int = 0) -> Tensor:
     batch = x.shape[:-1] if cu_seqlens is not None else torch.broadcast_shapes(x.shape[:-1], h.shape[:-1])
@@ -135,6 +145,8 @@ def _by_response(ctx: Any, g: Tensor, x: Tensor, h: Tensor) -> Tensor:
 def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, h = ctx.saved_tensors
     need = ctx.needs_input_grad
+    if need[0] and need[1] and not ctx.varying[0] and ctx.varying[2] is None and (torch.compiler.is_compiling() or not _transformed()):
+        return (*call("gradient_both", g, x, h, ctx.offset), *_REST)
     gx = _like(ctx, "gradient_signal", g, h, x) if need[0] else None
     return gx, _by_response(ctx, g, x, h) if need[1] else None, *_REST
 
@@ -151,6 +163,18 @@ def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], 
     need = ctx.needs_input_grad
     gg = _like(ctx, "convolve", x, v, g) if need[0] else None
     return gg, _like(ctx, "gradient_signal", g, v, x) if need[1] else None, None, *_REST
+
+
+def _keep_three(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
+    ctx.save_for_backward(*inputs[:3])
+    ctx.offset, ctx.varying = inputs[3], (0, False, None, 0)
+
+
+def _gradient_both_backward(ctx: Any, u: Tensor, v: Tensor) -> Tuple[Optional[Tensor], ...]:
+    g, x, h = ctx.saved_tensors
+    need = ctx.needs_input_grad
+    gg = _like(ctx, "convolve", u, h, g) + _like(ctx, "convolve", x, v, g) if need[0] else None
+    return gg, _like(ctx, "gradient_signal", g, v, x) if need[1] else None, _by_response(ctx, g, u, h) if need[2] else None, None
 
 
 def _transformed() -> bool:
@@ -171,7 +195,7 @@ class _Operator(NamedTuple):
 _operators: dict[str, _Operator] = {}
 
 
-def call(name: str, *arguments: Any) -> Tensor:
+def call(name: str, *arguments: Any) -> Any:
     """Calls an operator in the form that is the quickest where it is called."""
     form = _operators[name]
     tensors = [tensor for tensor in arguments[: form.tensors] if tensor is not None]
@@ -182,10 +206,8 @@ def call(name: str, *arguments: Any) -> Tensor:
                 recording = recording or tensor.requires_grad
         return (form.record if recording else form.compute)(*arguments)
     if form.function is not None and not torch.compiler.is_compiling() and _transformed():
-        made: Tensor = form.function.apply(*arguments)
-        return made
-    found: Tensor = form.operator(*arguments)
-    return found
+        return form.function.apply(*arguments)
+    return form.operator(*arguments)
 
 
 def _batched(operator: Any) -> Any:
@@ -221,8 +243,8 @@ def define(name: str, schema: str, compute: Any, fake: Any, backward: Any, setup
     torch.library.register_autograd(full, backward, setup_context=setup)
     operator = getattr(torch.ops.gpuconv, name)
 
-    def record(ctx: Any, *arguments: Any) -> Tensor:
-        made: Tensor = compute(*arguments)
+    def record(ctx: Any, *arguments: Any) -> Any:
+        made = compute(*arguments)
         setup(ctx, arguments, made)
         return made
 
@@ -249,10 +271,13 @@ def define(name: str, schema: str, compute: Any, fake: Any, backward: Any, setup
     _operators[name] = _Operator(tensors, compute, function(forward=record, backward=backward).apply, transforms, operator)
 
 
+_BOTH = "(Tensor g, Tensor x, Tensor h, SymInt offset) -> (Tensor, Tensor)"
 _VARYING = "SymInt hop=0, bool linear=False, Tensor? cu_seqlens=None, SymInt max_seqlen=0) -> Tensor"
 _PAIR = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames, " + _VARYING
 _SUM = "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch, " + _VARYING
 define("convolve", _PAIR.format("x", "h"), _convolve, _fake, _convolve_backward, _setup)
+define("gradient_both", _BOTH, _gradient_both, lambda g, x, h, offset: (torch.empty_like(x), torch.empty_like(h)),
+       _gradient_both_backward, _keep_three, 3)
 define("gradient_signal", _PAIR.format("g", "h"), _gradient_signal, _fake, _gradient_signal_backward, _setup)
 define("gradient_response", _SUM, _gradient_response, _fake_response, _gradient_response_backward, _setup)
 

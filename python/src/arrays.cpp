@@ -295,12 +295,17 @@ struct planned_job {
 
 void plan_job(planned_job *self, const device &home, int operation, const layout &signal, const layout &response,
               const layout &output, int64_t group, int64_t offset, const responses *prepared, int64_t hop, bool linear,
-              const std::optional<layout> &pre, const std::optional<layout> &post, bool skip) {
+              const std::optional<layout> &pre, const std::optional<layout> &post, bool skip,
+              const std::optional<layout> &signal_gradient, const std::optional<layout> &response_gradient) {
     static const float any = 0;
     new (self) planned_job{new_job(operation, group, offset, prepared ? prepared->kept.get() : nullptr), {}, {}, {}};
     self->job.signal = array_of(signal, 0);
     self->job.response = array_of(response, 0);
     self->job.output = array_of(output, 0);
+    if (signal_gradient)
+        self->job.signal_gradient = array_of(*signal_gradient, 0);
+    if (response_gradient)
+        self->job.response_gradient = array_of(*response_gradient, 0);
     vary(self->job, hop, linear);
     if (pre) {
         self->pre = array_of(*pre, 0);
@@ -312,6 +317,13 @@ void plan_job(planned_job *self, const device &home, int operation, const layout
     }
     self->job.skip = skip ? &any : nullptr;
     self->plan = plan_of(home.place.get(), self->job);
+}
+
+void run_planned(const planned_job &self, const gpuconv_arrays_job &job, uintptr_t workspace, uintptr_t stream) {
+    gpuconv_error error = {};
+    check(gpuconv_arrays_plan_run(self.plan.get(), &job, reinterpret_cast<void *>(workspace),
+                                  gpuconv_arrays_plan_workspace(self.plan.get()), stream_of(stream), &error),
+          error);
 }
 
 // Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written; gates: pre, post and
@@ -328,10 +340,19 @@ void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr
     role(job, 0).data = reinterpret_cast<void *>(first);
     role(job, 1).data = reinterpret_cast<void *>(second);
     role(job, 2).data = reinterpret_cast<void *>(made);
-    gpuconv_error error = {};
-    check(gpuconv_arrays_plan_run(self.plan.get(), &job, reinterpret_cast<void *>(workspace),
-                                  gpuconv_arrays_plan_workspace(self.plan.get()), stream_of(stream), &error),
-          error);
+    run_planned(self, job, workspace, stream);
+}
+
+// Runs a job of both gradients: reads g, x and h, writes gx and gh.
+void run_both(const planned_job &self, uintptr_t g, uintptr_t x, uintptr_t h, uintptr_t gx, uintptr_t gh,
+              uintptr_t workspace, uintptr_t stream) {
+    gpuconv_arrays_job job = self.job;
+    job.output.data = reinterpret_cast<void *>(g);
+    job.signal.data = reinterpret_cast<void *>(x);
+    job.response.data = reinterpret_cast<void *>(h);
+    job.signal_gradient.data = reinterpret_cast<void *>(gx);
+    job.response_gradient.data = reinterpret_cast<void *>(gh);
+    run_planned(self, job, workspace, stream);
 }
 
 // Rows anywhere: type, address, rows, frames, stride, and the addresses of their starts and lengths; 0: there are none.
@@ -502,11 +523,14 @@ void bind_arrays(nb::module_ &m) {
         .def("__init__", &plan_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 9>(), nb::arg("cuda"),
              nb::arg("operation"), nb::arg("signal"), nb::arg("response"), nb::arg("output"), nb::arg("group"),
              nb::arg("offset"), nb::arg("prepared").none(), nb::arg("hop") = 0, nb::arg("linear") = false,
-             nb::arg("pre") = nb::none(), nb::arg("post") = nb::none(), nb::arg("skip") = false)
+             nb::arg("pre") = nb::none(), nb::arg("post") = nb::none(), nb::arg("skip") = false,
+             nb::arg("signal_gradient") = nb::none(), nb::arg("response_gradient") = nb::none())
         .def_prop_ro("workspace", [](const planned_job &j) { return gpuconv_arrays_plan_workspace(j.plan.get()); })
         .def_prop_ro("plan", [](const planned_job &j) { return gpuconv_arrays_plan_reason(j.plan.get()); })
         .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"),
-             nb::arg("stream"), nb::arg("gates") = gate_pointers{});
+             nb::arg("stream"), nb::arg("gates") = gate_pointers{})
+        .def("run_both", &run_both, nb::arg("g"), nb::arg("x"), nb::arg("h"), nb::arg("gx"), nb::arg("gh"),
+             nb::arg("workspace"), nb::arg("stream"));
     nb::class_<streamer>(m, "CudaStreamer", "Blocks in, blocks out, with the state on the device.")
         .def("__init__", &new_streamer, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
              nb::arg("channels"), nb::arg("block"), nb::arg("stream"))

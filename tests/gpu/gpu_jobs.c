@@ -76,13 +76,13 @@ double job_value(const trial *t, int64_t row, int64_t n) {
 
 rows_array *trial_written(trial *t) {
     return t->job.operation == GPUCONV_ARRAYS_CONVOLVE          ? &t->output
+           : t->job.operation == GPUCONV_ARRAYS_GRADIENT_BOTH   ? &t->gradient[0]
            : t->job.operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? &t->signal
                                                                 : &t->response;
 }
 
-/* Compares the array that the job wrote with the oracle in some frames of every row. Returns the error in dB. */
-static double compare(trial *t, const char *what) {
-    const rows_array *a = trial_written(t);
+/* Compares an array that the job wrote with the oracle in some frames of every row. Returns the error in dB. */
+static double compare(trial *t, const rows_array *a, const char *what) {
     double *got = rows_read(a, t->job.accumulate, what), wrong = 0, power = 0;
     const bool by_response = t->job.operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     const int64_t frames = a->array.frames, terms = by_response ? t->signal.array.frames : t->response.array.frames;
@@ -107,6 +107,19 @@ static double compare(trial *t, const char *what) {
     const double error = 10 * log10(wrong / power);
     CHECK(wrong <= 0 || error <= rows_bound(a->array.type), "%s: %.1f dB", what, error);
     return error;
+}
+
+/* Compares what the job wrote. Returns the worst error in dB. */
+static double compare_all(trial *t, const char *what) {
+    double worst = -HUGE_VAL;
+    if (t->job.operation != GPUCONV_ARRAYS_GRADIENT_BOTH)
+        return compare(t, trial_written(t), what);
+    for (int i = 0; i < 2; i++) {
+        t->job.operation = i ? GPUCONV_ARRAYS_GRADIENT_RESPONSE : GPUCONV_ARRAYS_GRADIENT_SIGNAL;
+        worst = fmax(worst, compare(t, &t->gradient[i], what));
+    }
+    t->job.operation = GPUCONV_ARRAYS_GRADIENT_BOTH;
+    return worst;
 }
 
 /* ---- Trials ------------------------------------------------------------------------------------------------------ */
@@ -148,6 +161,14 @@ void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     for (int i = 0; i < 3; i++)
         *arrays[i] =
             rows_new(r, s->type[i], rows[i], frames[i], s->step[i] ? s->step[i] : 1, s->kind[i], oracle_below(r, 4));
+    for (int i = 0; i < 2 && s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH; i++) {
+        t->gradient[i] =
+            rows_new(r, s->type[i], rows[i], frames[i], s->step[i] ? s->step[i] : 1, s->kind[i], oracle_below(r, 4));
+        if (!s->accumulate)
+            rows_poison(&t->gradient[i]);
+    }
+    t->job.signal_gradient = t->gradient[0].array;
+    t->job.response_gradient = t->gradient[1].array;
     t->job.operation = s->operation;
     t->job.signal = t->signal.array;
     t->job.response = t->response.array;
@@ -170,7 +191,7 @@ void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     }
     free(gain);
     make_gates(t, s);
-    if (!s->accumulate)
+    if (!s->accumulate && s->operation != GPUCONV_ARRAYS_GRADIENT_BOTH)
         rows_poison(trial_written(t));
 }
 
@@ -180,6 +201,8 @@ void trial_free(trial *t) {
     rows_free(&t->output);
     rows_free(&t->pre);
     rows_free(&t->post);
+    rows_free(&t->gradient[0]);
+    rows_free(&t->gradient[1]);
     cudaFree(t->device_gain);
     cudaFree(t->device_skip);
     free(t->gain);
@@ -203,12 +226,13 @@ double trial_run(trial *t, const char *what) {
     CHECK(!err, "%s: %s", what, cudaGetErrorString(err));
     cudaStreamDestroy(stream);
     cudaFree(workspace);
-    return compare(t, what);
+    return compare_all(t, what);
 }
 
 /* Returns a random shape whose responses fit a transform of `points`: few frames and taps beyond what a segment has. */
 static trial_shape random_shape(oracle_random *r, int operation, int64_t points, int64_t taps) {
     static const int64_t steps[] = {1, 2, 3, -1}; /* of arrays that are written: not -1 */
+    const bool both = operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
     const int written = operation == GPUCONV_ARRAYS_CONVOLVE ? 2 : operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? 0 : 1;
     trial_shape s = {.operation = (gpuconv_arrays_operation)operation};
     s.rows = 1 + oracle_below(r, 7);
@@ -224,7 +248,12 @@ static trial_shape random_shape(oracle_random *r, int operation, int64_t points,
     for (int i = 0; i < 3; i++) {
         s.type[i] = (gpuconv_sample_type)(oracle_below(r, 2) ? 0 : oracle_below(r, 3));
         s.kind[i] = (rows_kind)oracle_below(r, ROWS_KINDS);
-        s.step[i] = steps[stepped ? oracle_below(r, i == written ? 3 : 4) : 0];
+        s.step[i] = steps[stepped ? oracle_below(r, i == written || both ? 3 : 4) : 0];
+    }
+    for (int i = 1; i < 3 && both && oracle_below(r, 4); i++) {
+        s.type[i] = s.type[0]; /* what one job serves */
+        s.step[0] = s.step[i] = 1;
+        s.accumulate = s.gain = false;
     }
     return s;
 }
@@ -235,7 +264,8 @@ static int served;
 /* Runs a job by one algorithm with transforms of `points` points. Returns the error in dB of floats; -HUGE_VAL for
  * others, and if the algorithm does not serve the job on this device (less shared memory, or GPUCONV_CUDA_LIMITS). */
 static double run_shape(oracle_random *r, const trial_shape *s, const gc_cuda_rows *only, int64_t points) {
-    static const char *const names[] = {"convolve", "gradient by the signal", "gradient by the response"};
+    static const char *const names[] = {"convolve", "gradient by the signal", "gradient by the response",
+                                        "both gradients"};
     trial t;
     char what[520];
     gc_cuda_call call;
@@ -276,7 +306,7 @@ static void test_every_operation_on_the_chip_agrees_with_the_oracle(void **state
     double worst = -HUGE_VAL;
     for (int size = 0; size < GCK_CHIP_SIZES; size++) {
         const int64_t points = gck_chip_query(size).points;
-        for (int operation = 0; operation < 3; operation++)
+        for (int operation = 0; operation < 4; operation++)
             for (int i = 0; i < (jobs_quick ? 1 : 8); i++)
                 worst = fmax(worst, run_by(&random, operation, &gc_rows_chip, points, points,
                                            i == 0   ? points + points / 2
@@ -433,9 +463,9 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
             continue; /* GPUCONV_CUDA_LIMITS: the kernels are loaded for less */
         if (shared[d])
             inside()->figures.shared_memory = inside()->figures.resident_shared_memory = shared[d];
-        for (int i = 0; i < COUNT(taps) * 3; i += jobs_quick ? 7 : 1) {
-            trial_shape s = random_shape(&random, i % 3, 4096, taps[i / 3]);
-            s.hop = i % 4 == 3 ? 1 + oracle_below(&random, 3000) : 0;
+        for (int i = 0; i < COUNT(taps) * 4; i += jobs_quick ? 7 : 1) {
+            trial_shape s = random_shape(&random, i % 4, 4096, taps[i / 4]);
+            s.hop = i % 5 == 3 ? 1 + oracle_below(&random, 3000) : 0;
             trial t;
             trial_init(&t, oracle_bits(&random), &s);
             trial_run(&t, "the plan's choice");

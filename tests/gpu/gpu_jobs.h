@@ -21,8 +21,9 @@ typedef struct trial {
     oracle_random random;
     gpuconv_arrays_job job;
     rows_array signal, response, output;
-    rows_array pre, post; /* if the shape has them */
-    double *gain, *skip;  /* of every row of the signal */
+    rows_array pre, post;   /* if the shape has them */
+    rows_array gradient[2]; /* of GRADIENT_BOTH: by the signal and by the response */
+    double *gain, *skip;    /* of every row of the signal */
     void *device_gain, *device_skip;
     int frames_checked; /* of every row */
 } trial;
@@ -36,10 +37,10 @@ void trial_init(trial *t, uint64_t seed, const trial_shape *shape);
  */
 double trial_run(trial *t, const char *what);
 
-/* Returns the array that the job writes. */
+/* Returns the array that the job writes; of GRADIENT_BOTH the first one. */
 rows_array *trial_written(trial *t);
 
-/* Returns frame n of a row of the array that the job writes, by the definition. */
+/* Returns frame n of a row of the array that the job writes, by the definition. Not of GRADIENT_BOTH. */
 double job_value(const trial *t, int64_t row, int64_t n);
 
 void trial_free(trial *t);

@@ -4,6 +4,7 @@
 #include "gpuconv_arrays.h"
 #include "harness.h"
 
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/half.h"
 
@@ -330,6 +331,54 @@ static void many_products_follow_their_definition(void **state) {
     }
 }
 
+/* GRADIENT_BOTH gives the bytes of the two jobs that gc_job_split makes of it, by a plan and without one. */
+static void both_gradients_are_those_of_their_jobs(void **state) {
+    (void)state;
+    oracle_random random = {.state = 77};
+    for (int i = 0; i < 40; i++) {
+        const int64_t rows = 1 + oracle_below(&random, 6), responses = 1 + oracle_below(&random, rows);
+        const int64_t frames = 1 + oracle_below(&random, 3000), taps = 1 + oracle_below(&random, 900);
+        float *x = checked((size_t)(rows * frames), sizeof *x), *h = checked((size_t)(responses * taps), sizeof *h);
+        float *g = checked((size_t)(rows * frames), sizeof *g), *made[4];
+        for (int k = 0; k < 4; k++)
+            made[k] = checked((size_t)(k % 2 ? responses * taps : rows * frames), sizeof **made);
+        oracle_fill(&random, x, rows * frames);
+        oracle_fill(&random, h, responses * taps);
+        oracle_fill(&random, g, rows * frames);
+        gpuconv_arrays_job both = gpuconv_arrays_job_default(), part[2];
+        gpuconv_arrays_plan *plan = NULL;
+        gpuconv_error error = {0};
+        both.operation = GPUCONV_ARRAYS_GRADIENT_BOTH;
+        both.signal = gpuconv_rows_of_floats(x, rows, frames);
+        both.response = gpuconv_rows_of_floats(h, responses, taps);
+        both.output = gpuconv_rows_of_floats(g, rows, frames);
+        both.signal_gradient = gpuconv_rows_of_floats(made[2], rows, frames);
+        both.response_gradient = gpuconv_rows_of_floats(made[3], responses, taps);
+        both.offset = oracle_below(&random, 20) - 10;
+        gc_job_split(&both, part);
+        for (int k = 0; k < 2; k++)
+            CHECK(!gpuconv_arrays_run(place, &part[k], NULL, 0, NULL, &error), "%s", error.message);
+        both.signal_gradient.data = made[0];
+        both.response_gradient.data = made[1];
+        if (i % 2) {
+            CHECK(!gpuconv_arrays_plan_new(place, &both, &plan, &error), "%s", error.message);
+            CHECK(strstr(gpuconv_arrays_plan_reason(plan), "by the response: "), "%s",
+                  gpuconv_arrays_plan_reason(plan));
+            CHECK(!gpuconv_arrays_plan_run(plan, &both, NULL, 0, NULL, &error), "%s", error.message);
+            gpuconv_arrays_plan_free(plan);
+        } else {
+            CHECK(!gpuconv_arrays_run(place, &both, NULL, 0, NULL, &error), "%s", error.message);
+        }
+        CHECK(!memcmp(made[0], made[2], (size_t)(rows * frames) * sizeof **made), "%d: by the signal", i);
+        CHECK(!memcmp(made[1], made[3], (size_t)(responses * taps) * sizeof **made), "%d: by the response", i);
+        for (int k = 0; k < 4; k++)
+            free(made[k]);
+        free(x);
+        free(h);
+        free(g);
+    }
+}
+
 /* A matrix in which one output has several routes, one input none, and two routes a channel in common. */
 static gpuconv_ir *routed(oracle_random *random, int64_t taps) {
     static const gc_route routes[] = {{0, 0, 0}, {2, 0, 1}, {3, 0, 2}, {3, 1, 0}, {0, 3, 2}, {2, 3, 1}};
@@ -505,9 +554,13 @@ static int close_place(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_jobs_follow_their_definition),   cmocka_unit_test(routed_jobs_follow_their_definition),
-        cmocka_unit_test(many_products_follow_their_definition), cmocka_unit_test(gradients_are_finite_differences),
-        cmocka_unit_test(halves_round_to_the_nearest_even),      cmocka_unit_test(an_update_replaces_the_responses),
+        cmocka_unit_test(random_jobs_follow_their_definition),
+        cmocka_unit_test(routed_jobs_follow_their_definition),
+        cmocka_unit_test(many_products_follow_their_definition),
+        cmocka_unit_test(both_gradients_are_those_of_their_jobs),
+        cmocka_unit_test(gradients_are_finite_differences),
+        cmocka_unit_test(halves_round_to_the_nearest_even),
+        cmocka_unit_test(an_update_replaces_the_responses),
     };
     return cmocka_run_group_tests_name("arrays_gradients", tests, open_place, close_place);
 }

@@ -17,6 +17,16 @@ static gpuconv_arrays_job good_job(void) {
     return job;
 }
 
+static gpuconv_arrays_job both_gradients(void) {
+    gpuconv_arrays_job job = good_job();
+    job.operation = GPUCONV_ARRAYS_GRADIENT_BOTH;
+    job.signal_gradient = job.signal;
+    job.signal_gradient.data = memory + 3;
+    job.response_gradient = job.response;
+    job.response_gradient.data = memory + 4;
+    return job;
+}
+
 /* Checks that the job is refused with a message that contains `field` and, if it is not NULL, `value`. */
 static void refused(const gpuconv_arrays_job *job, const char *field, const char *value) {
     gc_job_shape shape;
@@ -72,10 +82,13 @@ static void test_a_job_that_was_not_made_by_its_default_is_refused(void **state)
 
 static void test_every_array_is_checked(void **state) {
     (void)state;
-    static const char *const names[] = {"job.signal", "job.response", "job.output"};
-    for (int i = 0; i < 3; i++) {
-        gpuconv_arrays_job job = good_job();
-        gpuconv_rows *array = i == 0 ? &job.signal : i == 1 ? &job.response : &job.output;
+    static const char *const names[] = {"job.signal", "job.response", "job.output", "job.signal_gradient",
+                                        "job.response_gradient"};
+    for (int i = 0; i < 5; i++) {
+        gpuconv_arrays_job job = i < 3 ? good_job() : both_gradients();
+        gpuconv_rows *const arrays[] = {&job.signal, &job.response, &job.output, &job.signal_gradient,
+                                        &job.response_gradient};
+        gpuconv_rows *array = arrays[i];
         const gpuconv_rows good = *array;
         char field[40];
         const struct {
@@ -105,6 +118,29 @@ static void test_every_array_is_checked(void **state) {
         if ((uintptr_t)array->lengths % _Alignof(int64_t))
             refused(&job, "lengths", _Alignof(int64_t) == 8 ? "8 bytes" : "4 bytes");
     }
+}
+
+static void test_both_gradients_have_the_shapes_and_none_of_the_memory_of_what_they_come_from(void **state) {
+    (void)state;
+    gpuconv_arrays_job job = both_gradients();
+    accepted(&job);
+    job.signal_gradient.rows = 2;
+    refused(&job, "job.signal_gradient", "2 rows of 10 frames; use 3 of 10");
+    job = both_gradients();
+    job.response_gradient.frames = 3;
+    refused(&job, "job.response_gradient", "3 rows of 3 frames; use 3 of 4");
+    job = both_gradients();
+    job.signal_gradient.data = job.signal.data;
+    refused(&job, "job.signal_gradient.data", NULL);
+    job = both_gradients();
+    job.response_gradient.data = job.response.data;
+    refused(&job, "job.response_gradient.data", NULL);
+    job = both_gradients();
+    job.response_gradient.data = job.signal_gradient.data;
+    refused(&job, "job.signal_gradient.data", NULL);
+    job = both_gradients();
+    job.signal_gradient.data = job.output.data;
+    refused(&job, ".data", NULL);
 }
 
 static void test_rows_that_are_written_may_not_overlap(void **state) {
@@ -154,8 +190,8 @@ static void test_rows_have_steps(void **state) {
 static void test_shapes_must_fit(void **state) {
     (void)state;
     gpuconv_arrays_job job = good_job();
-    job.operation = (gpuconv_arrays_operation)3;
-    refused(&job, "job.operation", "3");
+    job.operation = (gpuconv_arrays_operation)4;
+    refused(&job, "job.operation", "4");
     job = good_job();
     job.group = 0;
     refused(&job, "job.group", "0");
@@ -220,6 +256,7 @@ int main(void) {
         cmocka_unit_test(test_a_good_job_is_accepted),
         cmocka_unit_test(test_a_job_that_was_not_made_by_its_default_is_refused),
         cmocka_unit_test(test_every_array_is_checked),
+        cmocka_unit_test(test_both_gradients_have_the_shapes_and_none_of_the_memory_of_what_they_come_from),
         cmocka_unit_test(test_rows_that_are_written_may_not_overlap),
         cmocka_unit_test(test_rows_have_steps),
         cmocka_unit_test(test_shapes_must_fit),

@@ -108,10 +108,10 @@ def test_strides_axes_and_types():
     assert gt.convolve(x.half(), h).dtype == torch.float32
 
 
-@pytest.mark.parametrize("name", ["convolve", "gradient_signal", "gradient_response"])
+@pytest.mark.parametrize("name", ["convolve", "gradient_signal", "gradient_response", "gradient_both"])
 def test_the_operators_are_well_formed(name):
     x, h = needing(2, 3, 60), needing(2, 1, 20)
-    arguments = (x, needing(2, 3, 60), 3, 15, [2, 1]) if name == "gradient_response" else (x, h, 3, 50)
+    arguments = {"gradient_response": (x, needing(2, 3, 60), 3, 15, [2, 1]), "gradient_both": (needing(2, 3, 50), x, h, 3)}.get(name, (x, h, 3, 50))
     outcome = torch.library.opcheck(getattr(torch.ops.gpuconv, name), arguments)
     assert set(outcome.values()) == {"SUCCESS"}
 

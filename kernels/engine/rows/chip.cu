@@ -223,7 +223,8 @@ cudaError_t gck_chip_load(int shared_bytes_max) {
     for (const chip_row &r : rows)
         if (!err && r.sizes().shared_bytes <= shared_bytes_max)
             err = r.load();
-    return err ? err : gck_chip_load_gradient(shared_bytes_max);
+    err = err ? err : gck_chip_load_gradient(shared_bytes_max);
+    return err ? err : gck_chip_load_both(shared_bytes_max);
 }
 
 cudaError_t gck_chip_convolve(int size, const gck_chip_job *job, cudaStream_t stream) {

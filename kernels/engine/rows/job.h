@@ -144,13 +144,24 @@ typedef struct gck_chip_gradient {
     int splits;             /* blocks that share the sum of a response */
     unsigned blocks;        /* of the grid */
     const float2 *twiddles; /* of this size */
-    float2 *scratch;        /* blocks x groups x 2 N */
+    float2 *scratch;        /* blocks x groups x 2 N; for gck_chip_both 3 N */
     float *partial;         /* splits x responses x taps; unused if splits is 1 */
     int gated;              /* as in gck_chip_job */
     gck_rows x_gate, g_gate;
+    /* For gck_chip_both alone: */
+    gck_target signal; /* the gradient by the signal */
+    gck_rows response;
+    const float2 *spectra; /* as in gck_chip_job */
 } gck_chip_gradient;
 
 cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, cudaStream_t stream);
+
+/* Both gradients (rows/chip_both.cu), from the same transforms of g. x, g and `signal` have samples of one type and
+ * steps of 1; there are neither gains nor gates, and `signal` is overwritten. Returns what a block takes; `scratch` is
+ * as above. */
+gck_chip_sizes gck_chip_query_both(int size);
+cudaError_t gck_chip_load_both(int shared_bytes_max);
+cudaError_t gck_chip_both(int size, const gck_chip_gradient *job, cudaStream_t stream);
 
 /* Adds up `splits` parts of sums of `frames` frames for each of `responses` rows, partial [split][response][frame], and
  * stores them. */
@@ -352,12 +363,14 @@ void gck_3pass_twiddles(int size, float2 *twiddles);      /* in host memory */
 cudaError_t gck_3pass_load(int shared_bytes_max);         /* as gck_chip_load */
 cudaError_t gck_3pass_load_columns(int shared_bytes_max); /* the part of three_pass_columns.cu */
 
-/* Blocks of rows that the columns read or write: row `first_row` + r, block b of `blocks` is transform r blocks + b of
- * the scratch memory. Point m of block b is frame (first_block + b) step + shift + m of the row. */
+/* Blocks of rows that the columns read or write: block b of `blocks` of row number r is transform r blocks + b of the
+ * scratch memory. Row number r is row `first_row` + r; with `inner` it is first_row + (r / inner) outer + r mod inner,
+ * and does not exist from `limit` on. Point m of block b is frame (first_block + b) step + shift + m of the row. */
 typedef struct gck_3pass_blocks {
     gck_rows rows;
     const float *gain; /* per row, or NULL */
     int first_row, count, blocks;
+    int inner, outer, limit; /* with `inner` count is at most 65535 */
     int64_t first_block, step, shift;
     int window;     /* reading: points from here on are zero */
     int lo, kept;   /* writing: the points lo .. lo + kept - 1 of a block are frames from (first_block + b) step on */
@@ -424,6 +437,23 @@ typedef struct gck_3pass_correlations {
 } gck_3pass_correlations;
 
 cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaStream_t stream);
+
+/* Both gradients of all rows of `responses` responses from `first_response` on. Row number `index` of those that share
+ * response r has place ((index / group) responses + r) group + index mod group, times `blocks`, in x and in g, which
+ * are columns. The products conj(H) G, transformed back, take the places of g. The sums of conj(X) G go to `sums`, for
+ * gck_3pass_finish; or, with `single`, where each response has one row of one block, they take the places of x,
+ * transformed back. */
+typedef struct gck_3pass_both {
+    gck_sharing sharing;
+    int first_response, responses, blocks, splits;
+    int single;
+    const float2 *twiddles;
+    const float2 *h; /* a transform for each response: columns if `single`, else spectra */
+    float2 *x, *g;
+    float2 *sums; /* splits x responses transforms */
+} gck_3pass_both;
+
+cudaError_t gck_3pass_gradients(int size, const gck_3pass_both *job, cudaStream_t stream);
 
 /* Adds up the splits of `transforms` sums and transforms their rows back, into `scratch`, which may be `sums` if there
  * is one split. */

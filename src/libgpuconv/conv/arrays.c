@@ -3,6 +3,7 @@
 #include "backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
 
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #define BLOCK_MAX (INT64_C(1) << 30)
 enum { CHANNELS_MAX = 1 << 20 };
 
-_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 14 * sizeof(int64_t), "a shape has no padding");
+_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 15 * sizeof(int64_t), "a shape has no padding");
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
@@ -49,38 +50,92 @@ static gpuconv_status read_job(const gpuconv_arrays_job *from, gpuconv_arrays_jo
 }
 
 /* Checks a job, of this version, but for its pointers, and plans it. */
-static gpuconv_status plan_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
-                               gpuconv_error *error) {
+static gpuconv_status plan_whole(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gc_job_plan *plan,
+                                 gpuconv_error *error) {
     plan->arrays = arrays;
     plan->prepared = job->prepared;
     const gpuconv_status status = gc_job_check(arrays, job, &plan->shape, error);
     return status ? status : arrays->executor->plan(job, plan, error);
 }
 
+/* Does so for a GRADIENT_BOTH: as one job if the backend has an algorithm for it that is faster than two jobs. */
+static gpuconv_status plan_both(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
+                                gpuconv_error *error) {
+    gpuconv_arrays_job part[2];
+    const gpuconv_status whole = plan_whole(arrays, job, &plan->whole, error);
+    if (whole && whole != GPUCONV_ERROR_UNSUPPORTED)
+        return whole;
+    gc_job_split(job, part);
+    double seconds = 0;
+    for (int i = 0; i < 2; i++) {
+        const gpuconv_status status = plan_whole(arrays, &part[i], &plan->part[i], error);
+        if (status)
+            return status;
+        seconds += plan->part[i].how.seconds;
+    }
+    plan->split = whole || seconds < plan->whole.how.seconds;
+    if (plan->split)
+        plan->bytes = gc_max(plan->part[0].how.bytes, plan->part[1].how.bytes);
+    return GPUCONV_OK;
+}
+
+static gpuconv_status plan_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
+                               gpuconv_error *error) {
+    const gpuconv_status status = job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH
+                                      ? plan_both(arrays, job, plan, error)
+                                      : plan_whole(arrays, job, &plan->whole, error);
+    plan->bytes = plan->split ? plan->bytes : plan->whole.how.bytes;
+    return status;
+}
+
 /* Runs a planned job of this version. */
 static gpuconv_status run_job(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace,
                               size_t bytes, struct CUstream_st *stream, gpuconv_error *error) {
-    const gpuconv_status status = gc_job_check_pointers(job, error);
-    return status ? status : plan->arrays->executor->run(plan, job, workspace, bytes, stream, error);
+    const gc_rows_executor *e = plan->whole.arrays->executor;
+    gpuconv_arrays_job part[2];
+    gpuconv_status status = gc_job_check_pointers(job, error);
+    if (status || !plan->split)
+        return status ? status : e->run(&plan->whole, job, workspace, bytes, stream, error);
+    gc_job_split(job, part);
+    for (int i = 0; i < 2 && !status; i++)
+        status = e->run(&plan->part[i], &part[i], workspace, bytes, stream, error);
+    return status;
+}
+
+/* Writes the reason of a plan. */
+static gpuconv_status describe_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
+    const gc_rows_executor *e = plan->whole.arrays->executor;
+    gpuconv_arrays_job part[2];
+    if (!plan->split)
+        return e->describe(job, &plan->whole, error);
+    gc_job_split(job, part);
+    for (int i = 0; i < 2; i++) {
+        const gpuconv_status status = e->describe(&part[i], &plan->part[i], error);
+        if (status)
+            return status;
+    }
+    gc_format(plan->whole.reason, sizeof plan->whole.reason, "by the signal: %.110s; by the response: %.110s",
+              plan->part[0].reason, plan->part[1].reason);
+    return GPUCONV_OK;
 }
 
 gpuconv_status gpuconv_arrays_workspace(const gpuconv_arrays *arrays, const gpuconv_arrays_job *job, size_t *bytes,
                                         gpuconv_error *error) {
     gpuconv_arrays_job own;
-    gpuconv_arrays_plan plan = {.arrays = NULL};
+    gpuconv_arrays_plan plan = {.split = false};
     if (!gc_begin(bytes, arrays, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = read_job(job, &own, error);
     if (!status)
         status = plan_job((gpuconv_arrays *)arrays, &own, &plan, error); /* changes nothing of the place */
-    *bytes = status ? 0 : (size_t)plan.how.bytes;
+    *bytes = status ? 0 : (size_t)plan.bytes;
     return status;
 }
 
 gpuconv_status gpuconv_arrays_run(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
                                   struct CUstream_st *stream, gpuconv_error *error) {
     gpuconv_arrays_job own;
-    gpuconv_arrays_plan plan = {.arrays = NULL};
+    gpuconv_arrays_plan plan = {.split = false};
     if (!arrays)
         return gc_fail_null(error, __func__);
     gpuconv_status status = read_job(job, &own, error);
@@ -103,7 +158,7 @@ gpuconv_status gpuconv_arrays_plan_new(gpuconv_arrays *arrays, const gpuconv_arr
     if (!status)
         status = plan_job(arrays, &own, made, error);
     if (!status)
-        status = arrays->executor->describe(&own, made, error);
+        status = describe_job(&own, made, error);
     if (status)
         free(made);
     else
@@ -112,11 +167,11 @@ gpuconv_status gpuconv_arrays_plan_new(gpuconv_arrays *arrays, const gpuconv_arr
 }
 
 size_t gpuconv_arrays_plan_workspace(const gpuconv_arrays_plan *plan) {
-    return plan ? (size_t)plan->how.bytes : 0;
+    return plan ? (size_t)plan->bytes : 0;
 }
 
 const char *gpuconv_arrays_plan_reason(const gpuconv_arrays_plan *plan) {
-    return plan ? plan->reason : "";
+    return plan ? plan->whole.reason : "";
 }
 
 gpuconv_status gpuconv_arrays_plan_run(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace,
@@ -127,8 +182,8 @@ gpuconv_status gpuconv_arrays_plan_run(const gpuconv_arrays_plan *plan, const gp
         return gc_fail_null(error, __func__);
     gpuconv_status status = read_job(job, &own, error);
     if (!status)
-        status = gc_job_check(plan->arrays, &own, &shape, error);
-    if (!status && (own.prepared != plan->prepared || memcmp(&shape, &plan->shape, sizeof shape) != 0))
+        status = gc_job_check(plan->whole.arrays, &own, &shape, error);
+    if (!status && (own.prepared != plan->whole.prepared || memcmp(&shape, &plan->whole.shape, sizeof shape) != 0))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                          "job has other shapes, types or options than the one that was planned; make a plan for it");
     return status ? status : run_job(plan, &own, workspace, bytes, stream, error);

@@ -95,13 +95,20 @@ struct gpuconv_responses {
     gc_job_routes routes;
 };
 
-/* A checked job: its shapes, and how it is computed. */
-struct gpuconv_arrays_plan {
+/* A checked job of a backend: its shapes, and how it is computed. */
+typedef struct gc_job_plan {
     gpuconv_arrays *arrays;
     const gpuconv_responses *prepared; /* or NULL */
     gc_job_shape shape;
     gc_rows_plan how; /* on a GPU */
     char reason[256];
+} gc_job_plan;
+
+/* One job, or GRADIENT_BOTH as the two that gc_job_split makes. */
+struct gpuconv_arrays_plan {
+    gc_job_plan whole, part[2];
+    bool split;
+    int64_t bytes; /* of the workspace */
 };
 
 struct gpuconv_streamer {
@@ -114,14 +121,15 @@ struct gc_rows_executor {
     gpuconv_status (*open)(int number, gpuconv_arrays **arrays, gpuconv_error *error);
     void (*free)(gpuconv_arrays *arrays);
 
-    /* Fills `how` of a plan, whose other fields but the reason are set. @return UNSUPPORTED */
-    gpuconv_status (*plan)(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error);
+    /* Fills `how` of a plan, whose other fields but the reason are set. @return UNSUPPORTED, also if there is no
+     * algorithm for GRADIENT_BOTH as one job */
+    gpuconv_status (*plan)(const gpuconv_arrays_job *job, gc_job_plan *plan, gpuconv_error *error);
 
     /* Writes the sentence of gpuconv_arrays_plan_reason. @return UNSUPPORTED, MEMORY */
-    gpuconv_status (*describe)(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error);
+    gpuconv_status (*describe)(const gpuconv_arrays_job *job, gc_job_plan *plan, gpuconv_error *error);
 
     /* As gpuconv_arrays_plan_run, for a job that was checked, pointers included. */
-    gpuconv_status (*run)(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
+    gpuconv_status (*run)(const gc_job_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
                           struct CUstream_st *stream, gpuconv_error *error);
 
     /* As the public functions, which have checked the arrays. They fill the whole of gpuconv_responses. */
@@ -160,7 +168,10 @@ gpuconv_status gc_job_check(const gpuconv_arrays *arrays, const gpuconv_arrays_j
 /* Checks the pointers of a job that gc_job_check has accepted. */
 gpuconv_status gc_job_check_pointers(const gpuconv_arrays_job *job, gpuconv_error *error);
 
-/* Returns the array that the job writes. */
+/* Writes the jobs of both gradients, by the signal and by the response, of a GRADIENT_BOTH. */
+void gc_job_split(const gpuconv_arrays_job *job, gpuconv_arrays_job part[2]);
+
+/* Returns the array that the job writes; of GRADIENT_BOTH the first one. */
 const gpuconv_rows *gc_job_written(const gpuconv_arrays_job *job);
 
 /* Returns the bytes of a sample. */

@@ -79,9 +79,24 @@ void gpuconv_arrays_job_init(gpuconv_arrays_job *job, size_t size) {
 }
 
 const gpuconv_rows *gc_job_written(const gpuconv_arrays_job *job) {
-    return job->operation == GPUCONV_ARRAYS_CONVOLVE          ? &job->output
-           : job->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? &job->signal
-                                                              : &job->response;
+    switch (job->operation) {
+    case GPUCONV_ARRAYS_CONVOLVE:
+        return &job->output;
+    case GPUCONV_ARRAYS_GRADIENT_SIGNAL:
+        return &job->signal;
+    case GPUCONV_ARRAYS_GRADIENT_BOTH:
+        return &job->signal_gradient;
+    default:
+        return &job->response;
+    }
+}
+
+void gc_job_split(const gpuconv_arrays_job *job, gpuconv_arrays_job part[2]) {
+    part[0] = part[1] = *job;
+    part[0].operation = GPUCONV_ARRAYS_GRADIENT_SIGNAL;
+    part[0].signal = job->signal_gradient;
+    part[1].operation = GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    part[1].response = job->response_gradient;
 }
 
 static const char *const names[] = {"job.signal", "job.output", "job.response"};
@@ -198,11 +213,46 @@ static gpuconv_status check_gates(const gpuconv_arrays *place, const gpuconv_arr
     return status;
 }
 
+/* Checks an array that GRADIENT_BOTH writes against the one whose gradient it is. */
+static gpuconv_status check_gradient(const gpuconv_arrays *place, const gpuconv_rows *a, const char *name, int64_t rows,
+                                     int64_t frames, gpuconv_error *error) {
+    const gpuconv_status status = check_rows(place, a, name, true, error);
+    if (status || (a->rows == rows && a->frames == frames))
+        return status;
+    return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s has %lld rows of %lld frames; use %lld of %lld", name,
+                   (long long)a->rows, (long long)a->frames, (long long)rows, (long long)frames);
+}
+
+/* Checks a GRADIENT_BOTH by its two jobs. The gradients come first, because the jobs have them in other fields. */
+static gpuconv_status check_both(const gpuconv_arrays *place, const gpuconv_arrays_job *job, gc_job_shape *s,
+                                 gpuconv_error *error) {
+    const gpuconv_rows *x = &job->signal, *y = &job->output, *gx = &job->signal_gradient;
+    gpuconv_arrays_job part[2];
+    gc_job_shape second;
+    gc_job_split(job, part);
+    gpuconv_status status = check_gradient(place, gx, "job.signal_gradient", x->rows, x->frames, error);
+    if (!status)
+        status = gc_job_check(place, &part[0], s, error);
+    if (!status)
+        status =
+            check_gradient(place, &job->response_gradient, "job.response_gradient",
+                           s->routes.routes ? s->routes.routes : s->responses * gc_max(1, s->blocks), s->taps, error);
+    if (!status)
+        status = gc_job_check(place, &part[1], &second, error);
+    s->operation = job->operation;
+    s->plain = x->type == y->type && x->type == gx->type && x->step == 1 && y->step == 1 && gx->step == 1 &&
+               (job->prepared || job->response.step == 1) && job->response_gradient.step == 1 && !job->gain &&
+               !job->accumulate;
+    return status;
+}
+
 gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_job *job, gc_job_shape *s,
                             gpuconv_error *error) {
     const gpuconv_responses *kept = job->prepared;
-    if ((int)job->operation < GPUCONV_ARRAYS_CONVOLVE || job->operation > GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+    if ((int)job->operation < GPUCONV_ARRAYS_CONVOLVE || job->operation > GPUCONV_ARRAYS_GRADIENT_BOTH)
         return refuse(error, "job", "operation", (int)job->operation, "a gpuconv_arrays_operation");
+    if (job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH)
+        return check_both(place, job, s, error);
     const gpuconv_rows *array[] = {&job->signal, &job->output, &job->response};
     for (int i = 0; i < (uses_response(job) ? 3 : 2); i++) {
         const gpuconv_status status = check_rows(place, array[i], names[i], array[i] == gc_job_written(job), error);
@@ -235,7 +285,28 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
     return s->routes.routes ? check_routed(job, s, error) : check_unrouted(job, s, error);
 }
 
+/* Checks the pointers of a GRADIENT_BOTH by its two jobs, and that the gradients are not in the memory that they come
+ * from. */
+static gpuconv_status check_pointers_of_both(const gpuconv_arrays_job *job, gpuconv_error *error) {
+    const gpuconv_rows *gx = &job->signal_gradient, *gh = &job->response_gradient;
+    gpuconv_arrays_job part[2];
+    gc_job_split(job, part);
+    gpuconv_status status = check_data(gx, "job.signal_gradient", error);
+    if (!status)
+        status = check_data(gh, "job.response_gradient", error);
+    if (!status &&
+        (gx->data == gh->data || gx->data == job->signal.data || (!job->prepared && gh->data == job->response.data)))
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "job.%s.data is also that of another array of the job; use other memory",
+                         gh->data == job->response.data ? "response_gradient" : "signal_gradient");
+    for (int i = 0; i < 2 && !status; i++)
+        status = gc_job_check_pointers(&part[i], error);
+    return status;
+}
+
 gpuconv_status gc_job_check_pointers(const gpuconv_arrays_job *job, gpuconv_error *error) {
+    if (job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH)
+        return check_pointers_of_both(job, error);
     const gpuconv_rows *array[] = {&job->signal, &job->output, &job->response};
     const gpuconv_rows *written = gc_job_written(job);
     for (int i = 0; i < (uses_response(job) ? 3 : 2); i++) {

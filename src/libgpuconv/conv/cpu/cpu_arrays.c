@@ -334,7 +334,7 @@ static gpuconv_status run_products(gc_cpu_arrays *arrays, const gpuconv_arrays_j
     return status;
 }
 
-static gpuconv_status describe_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
+static gpuconv_status describe_job(const gpuconv_arrays_job *job, gc_job_plan *plan, gpuconv_error *error) {
     gpuconv_arrays_job longest = *job; /* without lengths and memory, which a plan does not read */
     gpuconv_rows *all[] = {&longest.signal, &longest.response, &longest.output};
     gc_row last = {0};
@@ -545,15 +545,14 @@ static gpuconv_status reset(gpuconv_streamer *streamer, struct CUstream_st *stre
 }
 
 /* Rows are planned one by one while they are computed (rows.c). */
-static gpuconv_status plan_job(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
-    (void)job;
+static gpuconv_status plan_job(const gpuconv_arrays_job *job, gc_job_plan *plan, gpuconv_error *error) {
     (void)plan;
     (void)error;
-    return GPUCONV_OK;
+    return job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH ? GPUCONV_ERROR_UNSUPPORTED : GPUCONV_OK;
 }
 
-static gpuconv_status run_job(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace,
-                              size_t bytes, struct CUstream_st *stream, gpuconv_error *error) {
+static gpuconv_status run_job(const gc_job_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
+                              struct CUstream_st *stream, gpuconv_error *error) {
     (void)workspace;
     (void)bytes;
     const gpuconv_status status = check_no_stream(stream, error);

@@ -469,11 +469,10 @@ gpuconv_status gc_cuda_plan(const gc_cuda_arrays *cuda, const gpuconv_arrays_job
                  .required_algorithm = kept ? &kept->plan.algorithm->row : cuda->required_algorithm,
                  .required_points = kept ? 2 * kept->plan.points : cuda->required_points}};
     gc_rows_plan_make(&cuda->figures, &cuda->costs, &problem, &call->plan);
-    return call->plan.algorithm
-               ? GPUCONV_OK
-               : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
-                         "job.hop is %lld, which makes more than 2^29 blocks; use fewer rows at a time",
-                         (long long)job->hop);
+    return call->plan.algorithm ? GPUCONV_OK
+                                : gc_fail(error, GPUCONV_ERROR_UNSUPPORTED,
+                                          "no algorithm serves the job as a whole%s; use fewer rows at a time",
+                                          job->hop ? ", whose hop makes more than 2^29 blocks" : "");
 }
 
 gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
@@ -482,14 +481,14 @@ gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_
     return status ? status : gc_cuda_plan(cuda, job, call, error);
 }
 
-static gpuconv_status plan(const gpuconv_arrays_job *job, gpuconv_arrays_plan *p, gpuconv_error *error) {
+static gpuconv_status plan(const gpuconv_arrays_job *job, gc_job_plan *p, gpuconv_error *error) {
     gc_cuda_call call = {.shape = p->shape};
     const gpuconv_status status = gc_cuda_plan((const gc_cuda_arrays *)p->arrays, job, &call, error);
     p->how = call.plan;
     return status;
 }
 
-static gpuconv_status describe(const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan, gpuconv_error *error) {
+static gpuconv_status describe(const gpuconv_arrays_job *job, gc_job_plan *plan, gpuconv_error *error) {
     const gc_rows_plan *p = &plan->how;
     (void)job;
     (void)error;
@@ -548,7 +547,7 @@ static cudaError_t run_gated(const gc_cuda_call *call, cudaStream_t stream) {
     return GC_CUDA_TRY(err, gck_move(&from, &gates, &to, target->rows, target->frames, stream));
 }
 
-static gpuconv_status run(const gpuconv_arrays_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
+static gpuconv_status run(const gc_job_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
                           struct CUstream_st *stream, gpuconv_error *error) {
     const int device = plan->arrays->device;
     const gc_cuda_call call = {.cuda = (const gc_cuda_arrays *)plan->arrays,

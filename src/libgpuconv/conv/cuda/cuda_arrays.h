@@ -101,6 +101,7 @@ struct gc_cuda_rows {
     signed char number[25]; /* 1 + index of the kernels with transforms of 2^i real points; 0: there are none */
     int table;              /* of size 0 in gc_cuda_arrays.twiddles; algorithms with the same transforms share it */
     bool varying;           /* serves filters that change with time */
+    bool both;              /* serves GRADIENT_BOTH of plain samples without routes */
     bool gated;             /* serves gates of the type of the samples; elsewhere they take passes of their own */
 
     /* Loads the kernels on the current device, so that no launch has to. */

@@ -89,7 +89,9 @@ static bool make(const gc_problem *p, const gc_device *device, const gc_costs *c
     gc_rows_plan *plan = &c->rows;
     const gc_cuda_rows *a = (const gc_cuda_rows *)c->algorithm;
     const int64_t points = c->schedule.transform;
-    if (p->rows.shape.hop && !a->varying)
+    const gc_job_shape *s = &p->rows.shape;
+    const bool both = s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
+    if ((s->hop && !a->varying) || (both && (!a->both || !s->plain || s->hop || s->gates || s->routes.routes)))
         return false;
     *plan = (gc_rows_plan){.algorithm = a, .size = gc_rows_size(a, device, points), .points = points / 2};
     if (!a->plan(p, device, costs, plan))

@@ -19,8 +19,10 @@ enum { SEGMENTS_MAX = 1 << 28, SPLITS_TRIED = 24 };
  * H200 (docs/speed.md). */
 static const struct {
     double near, far, point;
-} sizes[GCK_CHIP_SIZES] = {{1800, 4400, 0.57}, {2200, 5700, 0.59},   {3000, 9200, 0.66},   {3960, 9800, 0.6439},
-                           {4600, 10500, 0.8}, {5940, 5940, 0.9756}, {9108, 9108, 0.8659}, {16236, 16236, 1}};
+    double both; /* transforms that a segment of both gradients costs, measured on an H100 */
+} sizes[GCK_CHIP_SIZES] = {{1800, 4400, 0.57, 3.0},   {2200, 5700, 0.59, 3.3}, {3000, 9200, 0.66, 4.2},
+                           {3960, 9800, 0.6439, 3.7}, {4600, 10500, 0.8, 3.4}, {5940, 5940, 0.9756, 3.4},
+                           {9108, 9108, 0.8659, 3.8}, {16236, 16236, 1, 4.8}};
 
 /* What chip_seconds depends on. */
 typedef struct work {
@@ -94,10 +96,11 @@ static void choose_splits(const work *w, double launch, double per_split, gc_row
     }
 }
 
-/* Returns the bytes in which the blocks of a gradient keep spectra. */
-static int64_t scratch_bytes(const gc_rows_plan *p) {
-    const int64_t groups = gck_chip_query(p->size).groups;
-    return gc_round_up(p->blocks * groups * 2 * p->points * (int64_t)sizeof(float2), 256);
+/* Returns the bytes in which the blocks of a gradient keep spectra: of x and of the sum, and of the response. */
+static int64_t scratch_bytes(const gc_job_shape *s, const gc_rows_plan *p) {
+    const int64_t groups = gck_chip_query(p->size).groups,
+                  spectra = s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH ? 3 : 2;
+    return gc_round_up(p->blocks * groups * spectra * p->points * (int64_t)sizeof(float2), 256);
 }
 
 /* Plans fresh responses: transformed by the blocks that use them, or once before if that is faster and their spectra
@@ -131,16 +134,22 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     const double *t = costs->seconds, launch = GC_ROWS_LAUNCH * t[GC_COST_CUDA_LAUNCH];
     if (s->routes.routes || gc_rows_cut(s, p) > 1 || s->rows * p->segments > SEGMENTS_MAX)
         return false;
-    const bool gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    const bool both = s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
+    const bool gradient = both || s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     work w = work_of(s, device, costs, p->size);
+    const gck_chip_sizes kernels = gck_chip_query_both(p->size);
+    if (both && kernels.shared_bytes > device->shared_memory)
+        return false;
     if (gradient) {
         const int64_t sums = s->responses * s->taps;
         w.items = s->responses;
         w.units = gc_divide_up(s->rows, s->group * s->responses) * s->group * p->segments;
-        w.fixed = 1;
-        w.per_unit = 2.7;
+        w.fixed = both ? 2 : 1;
+        w.per_unit = both ? sizes[p->size].both : 2.7;
         choose_splits(&w, launch, (double)sums * 2 * t[GC_COST_CUDA_OUTPUT], p);
-        p->bytes = scratch_bytes(p) + (p->splits > 1 ? p->splits * sums * (int64_t)sizeof(float) : 0);
+        if (both) /* whose kernels have fewer resident blocks */
+            p->blocks = gc_min(p->blocks, device->multiprocessors * resident_blocks(device, &kernels));
+        p->bytes = scratch_bytes(s, p) + (p->splits > 1 ? p->splits * sums * (int64_t)sizeof(float) : 0);
     } else {
         w.items = s->rows;
         w.units = p->segments;
@@ -157,10 +166,12 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
 
 static cudaError_t run_gradient(const gc_cuda_call *c, cudaStream_t stream) {
     const gpuconv_arrays_job *job = c->job;
+    const bool both = job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
+    const gpuconv_rows *target = both ? &job->response_gradient : &job->response;
     const gc_rows_plan *p = &c->plan;
     const gck_chip_gradient g = {.x = gc_cuda_kernel_rows(&job->signal),
                                  .g = gc_cuda_kernel_rows(&job->output),
-                                 .target = {gc_cuda_kernel_rows(&job->response), job->accumulate},
+                                 .target = {gc_cuda_kernel_rows(target), job->accumulate},
                                  .sharing = gc_cuda_sharing(&c->shape),
                                  .gain = job->gain,
                                  .taps = c->shape.taps,
@@ -171,18 +182,21 @@ static cudaError_t run_gradient(const gc_cuda_call *c, cudaStream_t stream) {
                                  .blocks = (unsigned)p->blocks,
                                  .twiddles = gc_rows_twiddles(c->cuda, p),
                                  .scratch = c->workspace,
-                                 .partial = (float *)(void *)((char *)c->workspace + scratch_bytes(p)),
+                                 .partial = (float *)(void *)((char *)c->workspace + scratch_bytes(&c->shape, p)),
                                  .gated = job->pre || job->post,
                                  .x_gate = gc_cuda_kernel_rows_if(job->pre),
-                                 .g_gate = gc_cuda_kernel_rows_if(job->post)};
-    return gck_chip_gradient_response(p->size, &g, stream);
+                                 .g_gate = gc_cuda_kernel_rows_if(job->post),
+                                 .signal = {gc_cuda_kernel_rows_if(both ? &job->signal_gradient : NULL), 0},
+                                 .response = gc_cuda_kernel_rows_if(both ? &job->response : NULL),
+                                 .spectra = both && c->prepared ? c->prepared->spectra : NULL};
+    return both ? gck_chip_both(p->size, &g, stream) : gck_chip_gradient_response(p->size, &g, stream);
 }
 
 static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
     const gpuconv_arrays_job *job = c->job;
     const gc_rows_plan *p = &c->plan;
     const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE;
-    if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+    if (job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE || job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH)
         return run_gradient(c, stream);
     const float2 *spectra = c->prepared ? c->prepared->spectra : p->response_transforms ? c->workspace : NULL;
     const gck_chip_job k = {.source = gc_cuda_kernel_rows(convolve ? &job->signal : &job->output),
@@ -220,6 +234,7 @@ const gc_cuda_rows gc_rows_chip = {
     .number = {[8] = 1, [9] = 2, [10] = 3, [11] = 4, [12] = 5, [13] = 6, [14] = 7, [15] = 8},
     .load = gck_chip_load,
     .query = gc_chip_query,
+    .both = true,
     .gated = true,
     .twiddles = gck_chip_twiddles,
     .spectra = spectra,

@@ -2,6 +2,9 @@
  * Rows by transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu), for any number of taps. The time is
  * that of the points that cross the memory, and of the launches.
  *
+ * Both gradients at once: a chunk is a range of responses with all of their rows. The sources hold the transforms of x,
+ * the results those of g and, in their place, those of the gradient by the signal.
+ *
  * A job is computed chunk by chunk, so that the workspace does not grow with the batch. A chunk is a range of rows (of
  * batches, if there are routes) and of segments. The workspace:
  *
@@ -69,9 +72,39 @@ static int64_t splits_of(const gc_device *device, const gc_job_shape *s, const g
     return gc_max(1, gc_min(gc_min(units, 64), gc_divide_up((int64_t)device->multiprocessors * 16, warps)));
 }
 
+/* Returns the most rows that share a response. */
+static int64_t rows_of_response(const gc_job_shape *s) {
+    return gc_divide_up(s->rows, s->group * s->responses) * s->group;
+}
+
+/* Plans both gradients. Returns false if the rows of one response do not fit into a chunk. */
+static bool plan_both(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
+    const gc_job_shape *s = &problem->rows.shape;
+    const int64_t blocks = rows_of_response(s) * p->segments, sums = p->sums ? 2 : 0;
+    const int64_t most = device->workspace / (p->points * (int64_t)sizeof(float2)), each = 2 * blocks + 1 + sums;
+    p->rows = gc_min(gc_min(s->responses, most / each), GRID_MAX / rows_of_response(s));
+    if (p->parts > 1 || p->rows < 1 || p->segments > GRID_MAX)
+        return false;
+    const int64_t chunks = gc_divide_up(s->responses, p->rows), warps = p->rows * (p->points / 1024);
+    p->rows = gc_divide_up(s->responses, chunks);
+    p->splits = gc_max(1, gc_min(gc_min(blocks, 64), gc_divide_up((int64_t)device->multiprocessors * 16, warps)));
+    p->response_transforms = p->rows * (1 + (p->sums ? p->splits : 0));
+    p->source_transforms = p->result_transforms = p->rows * blocks;
+    p->bytes =
+        (p->response_transforms + p->source_transforms + p->result_transforms) * p->points * (int64_t)sizeof(float2);
+    p->seconds = size_point[p->size] * (double)p->points * costs->seconds[GC_COST_CUDA_LONG] *
+                     ((double)s->responses * (double)blocks * 1.5 + (double)s->responses * (p->sums ? 0.9 : 0.6)) +
+                 (double)chunks * 7 * GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
+    return true;
+}
+
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
     const gc_job_shape *s = &problem->rows.shape;
     (void)gc_rows_cut(s, p);
+    if (s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH) {
+        p->sums = problem->rows.spectra || p->segments > 1 || rows_of_response(s) > 1;
+        return plan_both(problem, device, costs, p);
+    }
     const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     const ends e = ends_of(s);
     const int64_t items = e.items, sources = e.sources, targets = e.targets;
@@ -144,10 +177,10 @@ static void inverse(work *w, gck_3pass_blocks to, int64_t first, int64_t count, 
     GC_CUDA_TRY(w->err, gck_3pass_inverse(w->plan->size, &to, w->twiddles, from, w->stream));
 }
 
-/* Returns the blocks of responses: one for each part. */
-static gck_3pass_blocks response_blocks(const work *w) {
+/* Returns the blocks of an array of responses: one for each part. */
+static gck_3pass_blocks response_blocks(const work *w, const gpuconv_rows *array) {
     const gc_rows_plan *p = w->plan;
-    return (gck_3pass_blocks){.rows = gc_cuda_kernel_rows(&w->job->response),
+    return (gck_3pass_blocks){.rows = gc_cuda_kernel_rows(array),
                               .blocks = (int)p->parts,
                               .step = p->part_taps,
                               .window = (int)p->part_taps,
@@ -173,7 +206,7 @@ static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_rows *array, 
 /* Transforms fresh responses: the columns; the rows too, if products are summed. */
 static void transform_responses(work *w, const chunk *c) {
     const gc_rows_plan *p = w->plan;
-    forward(w, response_blocks(w), c->response, c->responses, w->responses);
+    forward(w, response_blocks(w, &w->job->response), c->response, c->responses, w->responses);
     if (p->sums)
         GC_CUDA_TRY(w->err,
                     gck_3pass_spectra(w->plan->size, c->responses * p->parts, w->twiddles, w->responses, w->stream));
@@ -276,7 +309,57 @@ static void finish(work *w, const chunk *c) {
     float2 *columns = w->responses + c->responses * p->parts * p->splits * p->points;
     GC_CUDA_TRY(w->err, gck_3pass_finish(w->plan->size, c->responses * p->parts, p->splits, w->twiddles, w->responses,
                                          columns, w->stream));
-    inverse(w, response_blocks(w), c->response, c->responses, columns);
+    inverse(w, response_blocks(w, &w->job->response), c->response, c->responses, columns);
+}
+
+/* Returns the blocks of all rows of `responses` responses from number `first` on. */
+static gck_3pass_blocks shared_blocks(const work *w, const gpuconv_rows *array, int64_t first, int64_t responses) {
+    const gck_sharing *s = &w->sharing;
+    gck_3pass_blocks a = signal_blocks(w, array, 0, w->plan->segments);
+    a.inner = (int)responses * s->group;
+    a.outer = s->responses * s->group;
+    a.limit = s->rows;
+    a.first_row = (int)first * s->group;
+    a.count = (int)(responses * rows_of_response(&w->call->shape));
+    return a;
+}
+
+/* Queues both gradients of a chunk of responses. */
+static void run_both(work *w, int64_t first, int64_t responses) {
+    const gc_rows_plan *p = w->plan;
+    const gpuconv_arrays_job *job = w->job;
+    const gc_cuda_responses *kept = w->call->prepared;
+    const float2 *h = kept ? kept->spectra + first * p->points : w->responses;
+    float2 *sums = w->responses + responses * p->points;
+    gck_3pass_blocks x = shared_blocks(w, &job->signal, first, responses);
+    gck_3pass_blocks g = shared_blocks(w, &job->output, first, responses);
+    const gck_3pass_blocks gx = shared_blocks(w, &job->signal_gradient, first, responses);
+    x.window = (int)p->hop;
+    x.scale = 1.0f / (float)p->points;
+    g.shift = p->shift;
+    if (!kept)
+        forward(w, response_blocks(w, &job->response), first, responses, w->responses);
+    if (!kept && p->sums)
+        GC_CUDA_TRY(w->err, gck_3pass_spectra(p->size, responses, w->twiddles, w->responses, w->stream));
+    forward(w, x, x.first_row, x.count, w->sources);
+    forward(w, g, g.first_row, g.count, w->results);
+    const gck_3pass_both a = {.sharing = w->sharing,
+                              .first_response = (int)first,
+                              .responses = (int)responses,
+                              .blocks = (int)p->segments,
+                              .splits = (int)p->splits,
+                              .single = !p->sums,
+                              .twiddles = w->twiddles,
+                              .h = h,
+                              .x = w->sources,
+                              .g = w->results,
+                              .sums = sums};
+    GC_CUDA_TRY(w->err, gck_3pass_gradients(p->size, &a, w->stream));
+    inverse(w, gx, gx.first_row, gx.count, w->results);
+    const gck_3pass_blocks gh = response_blocks(w, &job->response_gradient);
+    if (p->sums)
+        GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, responses, p->splits, w->twiddles, sums, w->sources, w->stream));
+    inverse(w, gh, first, responses, w->sources);
 }
 
 /* Returns the chunk of rows from `row` on, with the responses that it uses. */
@@ -308,6 +391,11 @@ static cudaError_t run(const gc_cuda_call *call, cudaStream_t stream) {
               .stream = stream};
     w.sources = w.responses + p->response_transforms * p->points;
     w.results = w.sources + p->source_transforms * p->points;
+    if (operation == GPUCONV_ARRAYS_GRADIENT_BOTH) {
+        for (int64_t first = 0; first < w.sharing.responses; first += p->rows)
+            run_both(&w, first, gc_min(p->rows, w.sharing.responses - first));
+        return w.err;
+    }
     for (int64_t row = 0; row < e.items; row += p->rows) {
         chunk c = chunk_of(&w, row, e.items);
         if (!gradient && !call->prepared && (p->rolling || row == 0))
@@ -342,6 +430,7 @@ const gc_cuda_rows gc_rows_three_pass = {
     .row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_OVERLAP_SAVE, "overlap-save", 1 << 15, 1 << 21),
     .number = {[15] = 1, [16] = 2, [17] = 3, [18] = 4, [19] = 5, [20] = 6, [21] = 7},
     .table = GCK_CHIP_SIZES,
+    .both = true,
     .load = gck_3pass_load,
     .query = query,
     .twiddles = gck_3pass_twiddles,
