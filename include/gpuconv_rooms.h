@@ -57,12 +57,12 @@ typedef struct gpuconv_room {
 
 /** A source or a receiver. */
 typedef struct gpuconv_room_point {
-    double at[3];              /**< metres; inside the room */
-    double azimuth, elevation; /**< degrees of its main axis, -360..360 and -90..90; of an ambisonic receiver: of its
-                                    front */
-    double omni; /**< its pattern, omni + (1 - omni) cos(angle to the axis), 0..1: 1 omnidirectional, 0.75 wide
-                    cardioid, 0.5 cardioid, 0.37 supercardioid, 0.25 hypercardioid, 0 figure eight. Ambisonic receivers
-                    ignore it */
+    double at[3];     /**< metres; inside the room */
+    double azimuth;   /**< degrees of its main axis, -360..360; of an ambisonic receiver: of its front */
+    double elevation; /**< degrees of the same, -90..90 */
+    double omni;      /**< its pattern, omni + (1 - omni) cos(angle to the axis), 0..1: 1 omnidirectional, 0.75 wide
+                         cardioid, 0.5 cardioid, 0.37 supercardioid, 0.25 hypercardioid, 0 figure eight. Ambisonic receivers
+                         ignore it */
 } gpuconv_room_point;
 
 /** How the absorption of the walls follows from gpuconv_room.rt60. */

@@ -140,14 +140,15 @@ typedef struct row_algorithm {
     gc_row_method method;
 } row_algorithm;
 
-#define ROW(id, name, most, fits, cost)                                                                                \
-    { GPUCONV_ALGORITHM_##id, name, GC_ROW, (most) ? GC_FFT_MIN_POINTS : 0, most, 0, 0, fits, cost, NULL, NULL }
+#define ROW(id, name, least, most, fits, cost)                                                                         \
+    { GPUCONV_ALGORITHM_##id, name, GC_ROW, least, most, 0, 0, fits, cost, NULL, NULL }
 
-static const row_algorithm row_whole = {ROW(OVERLAP_SAVE, "overlap-save", 0, NULL, cost_whole), GC_ROW_WHOLE},
-                           row_direct = {ROW(DIRECT, "direct", 0, NULL, cost_direct), GC_ROW_DIRECT},
-                           row_overlap_save = {ROW(OVERLAP_SAVE, "overlap-save", 0, NULL, cost_overlap_save),
+static const row_algorithm row_whole = {ROW(OVERLAP_SAVE, "overlap-save", 0, 0, NULL, cost_whole), GC_ROW_WHOLE},
+                           row_direct = {ROW(DIRECT, "direct", 0, 0, NULL, cost_direct), GC_ROW_DIRECT},
+                           row_overlap_save = {ROW(OVERLAP_SAVE, "overlap-save", 0, 0, NULL, cost_overlap_save),
                                                GC_ROW_OVERLAP_SAVE},
-                           row_sum = {ROW(PARTITIONED, "partitioned", 1 << 24, fit_sum, cost_sum), GC_ROW_SUM};
+                           row_sum = {ROW(PARTITIONED, "partitioned", GC_FFT_MIN_POINTS, 1 << 24, fit_sum, cost_sum),
+                                      GC_ROW_SUM};
 
 /* At the same cost the first one is chosen. */
 static const gc_algorithm *const row_algorithms[] = {&row_whole.row, &row_direct.row, &row_overlap_save.row,
