@@ -94,16 +94,16 @@ typedef struct gpuconv_rooms_job {
     double humidity;              /**< per cent, 0..100; 50 (default) */
     double images_seconds; /**< images that arrive later are left out; 0 (default): none are. The direct sound stays */
     int images_order;      /**< images with more reflections are left out; -1 (default): none are */
-    double images_level; /**< images that arrive after the reverberation's energy of the slowest band fell by so many dB
-                              are left out; 0 (default): none are */
-    bool tail;    /**< noise for the images that were left out; false (default): nothing. The noise is made of images at
-                       random places, one a frame, with random sign and the mean energy of those that are left out: it
-                       has the decay of each direction and band, and the receivers of a room receive the same ones, with
-                       the coherence of a diffuse field. Images and noise are exchanged over the last tenth of the time
-                       of the images. At low frequencies the images have up to 3 dB more near a wall, and less elsewhere,
-                       which the noise does not have */
-    bool diffuse; /**< the noise decays in all directions as Eyring's formula says, as where furniture and relief
-                     scatter the sound; false (default): as the images do */
+    double images_level;   /**< dB: images are left out that arrive after the energy of the slowest band has fallen by
+                              this   much; 0 (default): none are */
+    bool tail; /**< noise for the images that were left out; false (default): nothing. The noise is a sum of images at
+                    random places, one for each frame, with random signs and the mean energy of the images left out.
+                    It therefore decays as these do in each direction and band. All receivers of a room get the same
+                    images of the noise, which gives them the coherence of a diffuse field. Images and noise are
+                  exchanged over the last tenth of the time of the images. At low frequencies the images have up to 3 dB
+                  more near a wall, and less elsewhere, which the noise does not have */
+    bool diffuse;    /**< the noise decays in all directions as Eyring's formula says, as where furniture and relief
+                        scatter the sound; false (default): as the images do */
     double highpass; /**< Hz, of a Butterworth filter of fourth order, forwards in time; 0 (default): none. The sum of
                           images has a constant pressure that no real source makes */
     uint64_t seed;   /**< of the noise; 1 (default) */

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._batches import CONVOLVE, broadcast_batch
-from ._host import HostPrepared, convolve_into, thread_count
+from ._host import HostPrepared, check_taps, convolve_into, thread_count
 from ._libraries import check_frames, from_host, host_view, is_traced, library, same_library, through_host, to_host, warn_of_axis
 from ._modes import ALGORITHMS, BACKENDS, Mode, choose, whole, window
 from ._response import ImpulseResponse
@@ -113,8 +113,7 @@ def convolve(
     h = _last("h", host_view("h", h), -1 if one else axis)
     if not one and axis not in (-1, ndim - 1) and h.ndim != ndim:
         raise ValueError(f"with axis={axis} h must have 1 or, as x, {ndim} dimensions, not {h.ndim}")
-    if not _core.all_finite(h):
-        raise ValueError("h has NaN or infinite taps; a response must be finite")
+    check_taps(h)
     offset, frames = window(mode, x.shape[-1], h.shape[-1], delay)
     batch = broadcast_batch(x.shape, h.shape)
     warn_of_axis(x.shape, h.shape[-1])
@@ -145,8 +144,7 @@ def _convolve_packed(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: in
         return (_torch_convolve or _load_torch())(x, h, mode, axis, delay=delay, threads=threads, cu_seqlens=torch.from_numpy(offsets))
     dtype = np.result_type(x.dtype, h.dtype)
     x, h = host_view("x", x), host_view("h", h)
-    if not _core.all_finite(h):
-        raise ValueError("h has NaN or infinite taps; a response must be finite")
+    check_taps(h)
     offset, _ = window(mode, x.shape[-1], h.shape[-1], delay)
     y = _packed.compute(_packed.Host(thread_count(threads)), CONVOLVE, x, h, offset, h.shape[-1], offsets, 0, h.shape[:-1])
     return finish(y if dtype == np.float32 else y.astype(dtype))

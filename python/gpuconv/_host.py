@@ -15,6 +15,12 @@ from ._modes import whole
 Gates = Tuple[Optional[np.ndarray], Optional[np.ndarray], Optional[np.ndarray]]
 
 
+def check_taps(h: np.ndarray) -> None:
+    """Raises ValueError if h has NaN or infinite taps."""
+    if not _core.all_finite(h):
+        raise ValueError("h has NaN or infinite taps; a response must be finite")
+
+
 def thread_count(threads: Optional[int]) -> int:
     """Returns the threads to use: an argument, GPUCONV_THREADS, or 0 for one per core."""
     if threads is None:

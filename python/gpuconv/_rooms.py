@@ -88,9 +88,9 @@ def simulate_rooms(
         receiver_omni: the pattern, omni + (1 - omni) cos(angle): 1 omnidirectional, 0.5 cardioid, 0 figure eight.
     formula: "images", "eyring" or "sabine": how the absorption follows from rt60.
     air: the absorption of air by ISO 9613-1, at `temperature` degrees C and `humidity` per cent.
-    images_seconds, images_order, images_level: leave out images that arrive later, that have more reflections, or that
-        arrive after the energy fell by so many dB; 0, None and 0: none are left out. tail: noise of the same energy takes
-        their place; diffuse: it decays alike in all directions.
+    images_seconds, images_order, images_level: leave out images that arrive after this time in seconds, that have more
+        reflections, or that arrive after the energy has fallen by this many dB; 0, None and 0: none are left out.
+    tail: noise of the same energy in their place; diffuse: this noise decays alike in all directions.
     highpass: Hz of a Butterworth filter of fourth order; 0: none. seed: of the noise. threads: as in convolve().
 
     Returns (rooms, sources, receivers, frames) of float32, or (rooms, sources, receivers, channels, frames) with

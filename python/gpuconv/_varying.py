@@ -6,10 +6,9 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import _core
 from ._batches import CONVOLVE, broadcast_batch
 from ._convolve import is_on_gpu
-from ._host import compute, thread_count
+from ._host import check_taps, compute, thread_count
 from ._libraries import check_frames, from_host, host_view, is_traced, same_library, to_host
 from ._modes import Mode, choose, whole, window
 
@@ -68,8 +67,7 @@ def time_varying(
     x, flat = to_host("x", x), to_host("h", flat)
     dtype = np.result_type(x.dtype, flat.dtype)
     x, flat = host_view("x", x), host_view("h", flat)
-    if not _core.all_finite(flat):
-        raise ValueError("h has NaN or infinite taps; a response must be finite")
+    check_taps(flat)
     broadcast_batch(x.shape, flat.shape)
     y = compute(CONVOLVE, x, flat, offset, frames, thread_count(threads), (), hop, linear)
     return finish(y if dtype == np.float32 else y.astype(dtype))

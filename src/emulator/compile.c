@@ -16,8 +16,7 @@
 /* ---- CUDA's syntax as C++ ---------------------------------------------------------------------------------------- */
 
 typedef struct output {
-    char *at;
-    size_t length, room;
+    gc_buffer text;
     bool failed;
 } output;
 
@@ -27,19 +26,7 @@ typedef struct part {
 } part;
 
 static void append(output *t, const char *from, size_t length) {
-    if (t->length + length + 1 > t->room) {
-        size_t room = 2 * (t->length + length) + 1000;
-        char *grown = realloc(t->at, room);
-        if (!grown) {
-            t->failed = true;
-            return;
-        }
-        t->at = grown;
-        t->room = room;
-    }
-    memcpy(t->at + t->length, from, length);
-    t->length += length;
-    t->at[t->length] = '\0';
+    t->failed = !gc_buffer_append(&t->text, from, length) || t->failed;
 }
 
 static void append_text(output *t, const char *from) {
@@ -78,22 +65,22 @@ static const char *find_outside_brackets(const char *at, const char *what) {
 
 /* Returns where the name of a kernel begins that ends the text, a::b<...>; the text's length if there is none. */
 static size_t find_kernel(const output *t) {
-    size_t at = t->length;
-    while (at > 0 && isspace((unsigned char)t->at[at - 1]))
+    size_t at = t->text.length;
+    while (at > 0 && isspace((unsigned char)t->text.bytes[at - 1]))
         at--;
-    if (at > 0 && t->at[at - 1] == '>') {
+    if (at > 0 && t->text.bytes[at - 1] == '>') {
         int depth = 0;
         do {
             at--;
-            depth += (t->at[at] == '>') - (t->at[at] == '<');
+            depth += (t->text.bytes[at] == '>') - (t->text.bytes[at] == '<');
         } while (at > 0 && depth > 0);
-        while (at > 0 && isspace((unsigned char)t->at[at - 1]))
+        while (at > 0 && isspace((unsigned char)t->text.bytes[at - 1]))
             at--;
     }
     size_t end = at;
-    while (at > 0 && (is_identifier_character(t->at[at - 1]) || t->at[at - 1] == ':'))
+    while (at > 0 && (is_identifier_character(t->text.bytes[at - 1]) || t->text.bytes[at - 1] == ':'))
         at--;
-    return at < end ? at : t->length;
+    return at < end ? at : t->text.length;
 }
 
 /* Rewrites a launch at "<<<". Returns the place after it, or NULL if it is none. */
@@ -102,20 +89,20 @@ static const char *rewrite_launch(output *t, const char *at) {
     const char *open = configuration.end ? skip_blanks(configuration.end + 3) : "";
     const char *close = *open == '(' ? find_outside_brackets(open + 1, ")") : NULL;
     size_t begin = find_kernel(t);
-    if (!close || begin == t->length)
+    if (!close || begin == t->text.length)
         return NULL;
     output kernel = {0};
-    append(&kernel, t->at + begin, t->length - begin);
-    t->length = begin;
+    append(&kernel, t->text.bytes + begin, t->text.length - begin);
+    t->text.length = begin;
     append_text(t, "gce::launch(__LINE__, gce::grid(");
     append_part(t, configuration);
     append_text(t, "), [=] { ");
-    if (kernel.at)
-        append_text(t, kernel.at);
+    if (kernel.text.bytes)
+        append_text(t, kernel.text.bytes);
     append_part(t, (part){configuration.end + 3, close + 1});
     append_text(t, "; })");
     t->failed |= kernel.failed;
-    free(kernel.at);
+    free(kernel.text.bytes);
     return close + 1;
 }
 
@@ -182,10 +169,10 @@ char *gc_emulator_rewrite(const char *source) {
         at = rewritten ? rewritten : next;
     }
     if (t.failed) {
-        free(t.at);
+        free(t.text.bytes);
         return NULL;
     }
-    return t.at;
+    return t.text.bytes;
 }
 
 /* ---- The compiler ------------------------------------------------------------------------------------------------ */

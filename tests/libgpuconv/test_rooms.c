@@ -17,6 +17,17 @@ static gpuconv_arrays *new_place(int threads) {
     return place;
 }
 
+/* Returns the job of one room with a source and a receiver. */
+static gpuconv_rooms_job job_of_room(const gpuconv_room *room, const gpuconv_room_point *source,
+                                     const gpuconv_room_point *receiver) {
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    job.room = room;
+    job.rooms = 1;
+    job.source = source;
+    job.receiver = receiver;
+    return job;
+}
+
 /* Simulates into a guarded buffer with one channel of all responses. */
 static guarded simulate(const gpuconv_rooms_job *job, int threads) {
     const int order = job->ambisonic + 1;
@@ -142,11 +153,7 @@ static void late_images_keep_their_delays(void **state) {
     for (int i = 0; i < 6 * GPUCONV_ROOM_BANDS; i++)
         room.absorption[i / GPUCONV_ROOM_BANDS][i % GPUCONV_ROOM_BANDS] = 0.01;
     const gpuconv_room_point source = {{20, 11, 3}, 0, 0, 1}, receiver = {{111, 37, 7}, 0, 0, 1};
-    gpuconv_rooms_job job = gpuconv_rooms_job_default();
-    job.room = &room;
-    job.rooms = 1;
-    job.source = &source;
-    job.receiver = &receiver;
+    gpuconv_rooms_job job = job_of_room(&room, &source, &receiver);
     job.rate = 48000;
     job.origin = -95000;
     job.frames = 500;
@@ -196,11 +203,7 @@ static void bands_and_air_are_those_of_the_formula(void **state) {
     for (int w = 0; w < 6; w++)
         for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
             room.absorption[w][b] = draw(&random, 0.02, 0.7);
-    gpuconv_rooms_job job = gpuconv_rooms_job_default();
-    job.room = &room;
-    job.rooms = 1;
-    job.source = &source;
-    job.receiver = &receiver;
+    gpuconv_rooms_job job = job_of_room(&room, &source, &receiver);
     job.frames = FRAMES;
     job.rate = 16001; /* one more band than 16000 */
     for (int air = 0; air < 2; air++) {
@@ -421,11 +424,7 @@ static void channels_of_one_image_are_its_harmonics(void **state) {
                            sqrt(3. / 8) * x * (5 * z * z - 1),
                            sqrt(15) / 2 * z * (x * x - y * y),
                            sqrt(5. / 8) * x * (x * x - 3 * y * y)};
-    gpuconv_rooms_job job = gpuconv_rooms_job_default();
-    job.room = &room;
-    job.rooms = 1;
-    job.source = &source;
-    job.receiver = &omni;
+    gpuconv_rooms_job job = job_of_room(&room, &source, &omni);
     job.frames = 400;
     job.images_order = 0;
     guarded direct = simulate(&job, 1);
@@ -534,11 +533,7 @@ static void impossible_rooms_are_refused(void **state) {
     (void)state;
     gpuconv_room room = {.size = {5, 4, 3}};
     gpuconv_room_point source = {{1, 1, 1}, 0, 0, 1}, receiver = {{2, 2, 2}, 0, 0, 1};
-    gpuconv_rooms_job job = gpuconv_rooms_job_default();
-    job.room = &room;
-    job.rooms = 1;
-    job.source = &source;
-    job.receiver = &receiver;
+    gpuconv_rooms_job job = job_of_room(&room, &source, &receiver);
     job.frames = 100;
 #define REFUSE(field, value, words)                                                                                    \
     do {                                                                                                               \
@@ -580,13 +575,9 @@ static void a_huge_room_with_a_long_decay_works(void **state) {
     (void)state;
     gpuconv_room room = {.size = {80, 50, 25}};
     const gpuconv_room_point source = {{11, 22, 3}, 0, 0, 1}, receiver = {{44, 30, 2}, 0, 0, 1};
-    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    gpuconv_rooms_job job = job_of_room(&room, &source, &receiver);
     for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
         room.rt60[b] = 10 - 0.5 * b;
-    job.room = &room;
-    job.rooms = 1;
-    job.source = &source;
-    job.receiver = &receiver;
     job.rate = 8000;
     job.frames = 80000;
     job.air = true;

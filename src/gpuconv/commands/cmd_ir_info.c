@@ -201,8 +201,9 @@ static struct poptOption info_table[] = {
      "levels of the noise in the octaves from 125 Hz to 8 kHz in dB, for STI; one level counts for all (default: no "
      "noise; with noise, speech has 60 dBA)",
      "DB,..."},
-    GC_FORM_OPTIONS(info.file_rate, info.raw){"report", 'r', POPT_ARG_STRING, &info.report, 0,
-                                              "print the figures as text or JSON (default: text)", GC_WORDS_REPORT},
+    GC_FORM_OPTIONS(info.file_rate, info.raw),
+    {"report", 'r', POPT_ARG_STRING, &info.report, 0, "print the figures as text or JSON (default: text)",
+     GC_WORDS_REPORT},
     {"csv", '\0', POPT_ARG_NONE, &info.csv, 0, "print all figures as one table with commas", NULL},
     {"plot", '\0', POPT_ARG_STRING, &info.plot, 0,
      "draw decay, decay by bands, frequency response, waterfall, group delay and spectrogram, of up to four "

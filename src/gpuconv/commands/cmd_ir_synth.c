@@ -250,8 +250,7 @@ static struct poptOption synth_table[] = {
      "A[,A...][/A...]"},
     {"materials", '\0', POPT_ARG_STRING, &synth.materials, 0,
      "materials of the walls: one for all, or of x low, x high, y low, y high, floor, ceiling", "NAME[,NAME...]"},
-    {"pattern", '\0', POPT_ARG_STRING, &synth.pattern, 0, "pattern of the receivers (default: omni)",
-     "omni|wide-cardioid|cardioid|supercardioid|hypercardioid|figure-eight"},
+    {"pattern", '\0', POPT_ARG_STRING, &synth.pattern, 0, "pattern of the receivers (default: omni)", words_pattern},
     {"ambisonic", '\0', POPT_ARG_INT, &synth.ambisonic, GC_RANGE_ROOM_ORDER,
      "receivers of (N + 1)^2 channels, ACN and SN3D", "N"},
     {"images", '\0', POPT_ARG_DOUBLE, &synth.images, GC_RANGE_ROOM_IMAGES,
@@ -275,8 +274,8 @@ const gc_command gc_command_ir_synth = {
         "With places, walls, ranges or --count a room is simulated as it is described: --rt60 is that of the walls alone, "
         "one time or one for each of 6 or 9 octaves, 1.0 in the response is the sound pressure at 1 m from the source, and "
         "samples are 32-bit floats. LOW:HIGH in --size, --rt60 and --distance is a range from which each room is drawn. "
-        "Sources and receivers (--channels, default 1) without a place are drawn, at least 0.5 m from the walls; those that are drawn "
-        "and have a pattern point to the source. The channels are all receivers of the first source, then those of the second.\n\n"
+        "Without --source, and without --receiver and --receivers, places at least 0.5 m from the walls are drawn for one source and "
+        "for --channels receivers (default 1); a drawn receiver with a pattern points to the source. The channels are all receivers of the first source, then those of the second.\n\n"
         "Materials: brick, painted-brick, concrete, block, painted-block, plaster, plasterboard, glass, window, tile, wood, "
         "parquet, linoleum, plywood, carpet, carpet-on-foam, curtain, heavy-curtain, seats and audience, from the tables of "
         "the Acoustical Materials Association as handbooks reprint them.",

@@ -19,13 +19,10 @@ extern const gc_command *const gc_commands[]; /* NULL at the end */
     {"ir-rate", '\0',          POPT_ARG_DOUBLE,                                                                        \
      &(rate),   GC_RANGE_RATE, "sampling rate of responses that state none: texts of coefficients, or .npy",           \
      "HZ"},                                                                                                            \
-        {"ir-raw",                                                                                                     \
-         '\0',                                                                                                         \
-         POPT_ARG_STRING,                                                                                              \
-         &(raw),                                                                                                       \
-         0,                                                                                                            \
-         "responses have samples without a header, such as 48000,1,double",                                            \
-         "RATE,CHANNELS,ENCODING"},
+    {                                                                                                                  \
+        "ir-raw", '\0', POPT_ARG_STRING, &(raw), 0, "responses have samples without a header, such as 48000,1,double", \
+            "RATE,CHANNELS,ENCODING"                                                                                   \
+    }
 
 /* Prints an error that names the subcommand that `word` was probably meant as, if it is neither a file nor a
  * subcommand.

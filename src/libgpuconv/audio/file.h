@@ -158,7 +158,7 @@ gpuconv_status gc_writer_commit(gc_writer *writer, gpuconv_error *error);
 /* Frees the writer. Without a previous commit, the file is removed. */
 void gc_writer_free(gc_writer *writer);
 
-/* What is told about the file of a response. */
+/* How to read the file of a response, beyond what the file states. */
 typedef struct gc_ir_form {
     gc_input_kind kind; /* which kinds of files are read */
     const char *raw;    /* as in gc_input_options */

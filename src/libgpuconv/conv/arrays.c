@@ -49,7 +49,7 @@ static gpuconv_status read_job(const gpuconv_arrays_job *from, gpuconv_arrays_jo
     return gc_sized_struct_read(&own, from, error);
 }
 
-/* Checks a job, of this version, but for its pointers, and plans it. */
+/* Checks a job that a backend computes as one, but for its pointers, and plans it. */
 static gpuconv_status plan_whole(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gc_job_plan *plan,
                                  gpuconv_error *error) {
     plan->arrays = arrays;
@@ -58,7 +58,7 @@ static gpuconv_status plan_whole(gpuconv_arrays *arrays, const gpuconv_arrays_jo
     return status ? status : arrays->executor->plan(job, plan, error);
 }
 
-/* Does so for a GRADIENT_BOTH: as one job if the backend has an algorithm for it that is faster than two jobs. */
+/* Checks and plans a GRADIENT_BOTH: as one job if the backend has an algorithm for it that is faster than two jobs. */
 static gpuconv_status plan_both(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
                                 gpuconv_error *error) {
     gpuconv_arrays_job part[2];
@@ -74,17 +74,16 @@ static gpuconv_status plan_both(gpuconv_arrays *arrays, const gpuconv_arrays_job
         seconds += plan->part[i].how.seconds;
     }
     plan->split = whole || seconds < plan->whole.how.seconds;
-    if (plan->split)
-        plan->bytes = gc_max(plan->part[0].how.bytes, plan->part[1].how.bytes);
     return GPUCONV_OK;
 }
 
+/* Checks and plans any job of this version. */
 static gpuconv_status plan_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
                                gpuconv_error *error) {
     const gpuconv_status status = job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH
                                       ? plan_both(arrays, job, plan, error)
                                       : plan_whole(arrays, job, &plan->whole, error);
-    plan->bytes = plan->split ? plan->bytes : plan->whole.how.bytes;
+    plan->bytes = plan->split ? gc_max(plan->part[0].how.bytes, plan->part[1].how.bytes) : plan->whole.how.bytes;
     return status;
 }
 

@@ -34,6 +34,10 @@ double gc_room_weight(int band, int bands, double hz) {
     return off < 1 ? 0.5 + 0.5 * cos(PI * off) : 0;
 }
 
+double gc_room_distance(const double a[3], const double b[3]) {
+    return hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]);
+}
+
 double gc_speed_of_sound(double temperature) {
     return 343.2 * sqrt((temperature + 273.15) / 293.15);
 }
@@ -245,14 +249,14 @@ static gpuconv_status check_point(const gc_rooms *r, const char *name, const gpu
     return GPUCONV_OK;
 }
 
-/* Returns the least distance in metres that sources and receivers keep: an image nearer has an amplitude above 1000. */
+/* The least distance in metres of a source and a receiver: a nearer image has an amplitude above 1000. */
 static const double nearest = 0.001;
 
 static gpuconv_status check_distances(const gpuconv_rooms_job *job, int64_t index, gpuconv_error *error) {
     const gpuconv_room_point *s = job->source + index * job->sources, *m = job->receiver + index * job->receivers;
     for (int64_t i = 0; i < job->sources; i++)
         for (int64_t k = 0; k < job->receivers; k++)
-            if (hypot(hypot(s[i].at[0] - m[k].at[0], s[i].at[1] - m[k].at[1]), s[i].at[2] - m[k].at[2]) < nearest)
+            if (gc_room_distance(s[i].at, m[k].at) < nearest)
                 return gc_fail(
                     error, GPUCONV_ERROR_ARGUMENT,
                     "source %lld and receiver %lld of room %lld are in one place; use a distance of 0.001 m or more",

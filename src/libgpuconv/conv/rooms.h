@@ -26,6 +26,9 @@ double gc_room_centre(int band);
 /* Returns the weight of one of `bands` bands at a frequency. */
 double gc_room_weight(int band, int bands, double hz);
 
+/* Returns the distance of two places in metres. */
+double gc_room_distance(const double a[3], const double b[3]);
+
 /* Returns the speed of sound in m/s at a temperature in degrees C. */
 double gc_speed_of_sound(double temperature);
 

@@ -59,3 +59,19 @@ void *gc_calloc(int64_t count, int64_t size) {
     free(p);
     return NULL;
 }
+
+bool gc_buffer_append(gc_buffer *b, const void *bytes, size_t count) {
+    if (b->length + count + 1 > b->room) {
+        const size_t room = 2 * (b->length + count) + 256;
+        char *larger = realloc(b->bytes, room);
+        if (!larger)
+            return false;
+        b->bytes = larger;
+        b->room = room;
+    }
+    if (count)
+        memcpy(b->bytes + b->length, bytes, count);
+    b->length += count;
+    b->bytes[b->length] = '\0';
+    return true;
+}

@@ -26,6 +26,15 @@ bool gc_copy_memory(void *to, const void *from, int64_t bytes);
  * group's limit; INT64_MAX if neither is known. */
 int64_t gc_memory_available(void);
 
+/* Bytes that grow as they are appended; {0}: none. free(bytes) frees them. */
+typedef struct gc_buffer {
+    char *bytes; /* with a zero behind them that `length` does not count; NULL before the first append */
+    size_t length, room;
+} gc_buffer;
+
+/* Appends bytes. @return false: no memory, and the buffer is as before */
+bool gc_buffer_append(gc_buffer *buffer, const void *bytes, size_t count);
+
 /* Returns the least multiple of `step` (> 0) that is >= n (>= 0). */
 static inline int64_t gc_round_up(int64_t n, int64_t step) {
     return (n + step - 1) / step * step;

@@ -9,13 +9,18 @@
 
 #include <stdint.h>
 
+/* Returns the upper 53 of 64 random bits as a number in [0, 1). */
+static inline double gc_unit_of_bits(uint64_t bits) {
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
 /* Returns the next number of a uniform sequence in [-0.5, 0.5). *state must not be 0. xorshift64* (Vigna, An
  * experimental exploration of Marsaglia's xorshift generators, scrambled, 2016). */
 static inline double gc_random_uniform(uint64_t *state) {
     *state ^= *state >> 12;
     *state ^= *state << 25;
     *state ^= *state >> 27;
-    return (double)(*state * UINT64_C(2685821657736338717) >> 11) * 0x1p-53 - 0.5;
+    return gc_unit_of_bits(*state * UINT64_C(2685821657736338717)) - 0.5;
 }
 
 /* Returns gc_random_uniform rounded to float. */

@@ -280,7 +280,7 @@ gpuconv_status gc_table_open(gc_table *t, const gc_table_form *form, gc_lines *l
 
 void gc_table_close(gc_table *t) {
     free((void *)t->field);
-    free(t->joined);
+    free(t->joined.bytes);
     *t = (gc_table){0};
 }
 
@@ -331,26 +331,16 @@ static bool ends_open(const char *line, char separator, bool open) {
 
 /* Appends to the row of several lines. Fails with MEMORY, FORMAT. */
 static gpuconv_status join(gc_table *t, const char *text, gpuconv_error *error) {
-    const int64_t length = (int64_t)strlen(text);
-    if (t->joined_bytes + length > t->lines->longest)
+    const size_t length = strlen(text);
+    if ((int64_t)(t->joined.length + length) > t->lines->longest)
         return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %lld: a row longer than %lld bytes; is a quote open?",
                        t->lines->name, (long long)t->line, (long long)t->lines->longest);
-    if (t->joined_bytes + length + 1 > t->joined_room) {
-        const int64_t room = 2 * (t->joined_bytes + length + 1);
-        char *larger = realloc(t->joined, (size_t)room);
-        if (!larger)
-            return gc_fail_memory(error, t->lines->name);
-        t->joined = larger;
-        t->joined_room = room;
-    }
-    memcpy(t->joined + t->joined_bytes, text, (size_t)length + 1);
-    t->joined_bytes += length;
-    return GPUCONV_OK;
+    return gc_buffer_append(&t->joined, text, length) ? GPUCONV_OK : gc_fail_memory(error, t->lines->name);
 }
 
 /* Appends the further lines of a row of cells, whose first line ends within quotation marks. */
 static gpuconv_status join_lines(gc_table *t, char **line, gpuconv_error *error) {
-    t->joined_bytes = 0;
+    t->joined.length = 0;
     gpuconv_status status = join(t, *line, error);
     for (bool open = true; open && !status;) {
         const char *ending = t->lines->ending;
@@ -362,7 +352,7 @@ static gpuconv_status join_lines(gc_table *t, char **line, gpuconv_error *error)
         if (!status)
             status = join(t, next, error);
     }
-    *line = t->joined;
+    *line = t->joined.bytes;
     return status;
 }
 

@@ -21,6 +21,7 @@
 #define GC_CORE_TABLE_H
 
 #include "lines.h"
+#include "memory.h"
 
 enum { GC_TEXT_LONGEST = 1 << 16, GC_TEXT_MOST = 1 << 26 }; /* bytes of a line and of a text, if no other limits fit */
 
@@ -51,8 +52,7 @@ typedef struct gc_table {
     int width;            /* fields of the first row of numbers; 0: not known yet */
     bool no_point;        /* commas divide numbers, none of which has a decimal point */
     char shown[48];       /* the beginning of the row, for messages */
-    char *joined;         /* a row of several lines */
-    int64_t joined_bytes, joined_room;
+    gc_buffer joined;     /* a row of several lines */
 } gc_table;
 
 /* Begins to read rows of lines, which must stay open, and finds what divides the fields. Fails as gc_lines_next, and

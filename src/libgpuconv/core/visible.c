@@ -117,6 +117,11 @@ const char *gc_file_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
+size_t gc_stem_length(const char *path) {
+    const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+    return dot && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
+}
+
 const char *gc_entity(char c) {
     switch (c) {
     case '<':

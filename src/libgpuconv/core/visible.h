@@ -22,6 +22,9 @@ char *gc_visible(char *to, size_t room, const char *from);
 /* Returns the last name of a path; all of one that ends with a slash. */
 const char *gc_file_name(const char *path);
 
+/* Returns the length of a path without its ending, such as ".wav": all of one whose last name has none. */
+size_t gc_stem_length(const char *path);
+
 /* Returns the entity that stands for a character in HTML and XML, NULL if the character stands for itself. */
 const char *gc_entity(char c);
 

@@ -742,8 +742,7 @@ static bool make_matrix(work *w, float *taps) {
     const double level = good ? sqrt(energy_in_range(w, h)) : 1;
     if (good)
         invert_matrices(w, level, h, f);
-    for (int p = 0; p < count && good;
-         p++) { /* of the filter from the signal of ear p % ears to loudspeaker p / ears */
+    for (int p = 0; p < count && good; p++) { /* from the signal of ear p % ears to loudspeaker p / ears */
         float *to = taps + (p % c->ears * c->speakers + p / c->ears) * w->frames;
         for (int64_t i = 0; i < bins; i++)
             set_bin(w, i, f[p * bins + i]);

@@ -6,7 +6,6 @@
 #include "synth.h"
 
 #include "acoustics.h"
-#include "gpuconv_rooms.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/conv/rooms.h"
 #include "libgpuconv/core/cancel.h"
@@ -18,15 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPEED 343.2 /* of sound at 20 degrees C, m/s */
-#define LEAD 48     /* frames before the direct sound, for the first half of the interpolation kernel */
+#define LEAD 48 /* frames before the direct sound, for the first half of the interpolation kernel */
 enum { TEMPERATURE = 20, HUMIDITY = 50, KERNEL = 24 };
-
-_Static_assert(ROOM_OCTAVES == GPUCONV_ROOM_BANDS, "the octaves are those of the library");
 
 /* Returns the RT60 in seconds that the absorption of air alone causes at a frequency. */
 static double air_decay(double hz) {
-    return log(1e6) / (SPEED * gc_air_absorption(hz, TEMPERATURE, HUMIDITY));
+    return log(1e6) / (gc_speed_of_sound(TEMPERATURE) * gc_air_absorption(hz, TEMPERATURE, HUMIDITY));
 }
 
 gpuconv_status gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound, gpuconv_error *error) {
@@ -36,7 +32,7 @@ gpuconv_status gc_room_response(const struct room *room, uint64_t seed, gc_sound
     gpuconv_arrays *place = NULL;
     float *samples = NULL;
     double nearest = HUGE_VAL;
-    for (int b = 0; b < ROOM_OCTAVES; b++) {
+    for (int b = 0; b < GPUCONV_ROOM_BANDS; b++) {
         walls.rt60[b] = room->decay[b];
         for (int w = 0; w < 6; w++)
             walls.absorption[w][b] = -expm1(-0.1 * room->share[w]);
@@ -47,10 +43,8 @@ gpuconv_status gc_room_response(const struct room *room, uint64_t seed, gc_sound
     }
     for (int i = 0; i < room->sources; i++) {
         source[i] = (gpuconv_room_point){{room->source[i][0], room->source[i][1], room->source[i][2]}, 0, 0, 1};
-        for (int k = 0; k < room->receivers; k++) {
-            const double *a = source[i].at, *b = receiver[k].at;
-            nearest = fmin(nearest, hypot(hypot(a[0] - b[0], a[1] - b[1]), a[2] - b[2]));
-        }
+        for (int k = 0; k < room->receivers; k++)
+            nearest = fmin(nearest, gc_room_distance(source[i].at, receiver[k].at));
     }
     job.room = &walls;
     job.rooms = 1;
@@ -60,7 +54,7 @@ gpuconv_status gc_room_response(const struct room *room, uint64_t seed, gc_sound
     job.receivers = room->receivers;
     job.rate = RATE;
     job.frames = (int64_t)(room->seconds * RATE);
-    job.origin = LEAD - (int64_t)(nearest / SPEED * RATE);
+    job.origin = LEAD - (int64_t)(nearest / gc_speed_of_sound(TEMPERATURE) * RATE);
     job.formula = GPUCONV_ROOM_EYRING;
     job.air = job.tail = job.diffuse = true;
     job.images_seconds = 1.25 * room->mixing;
@@ -105,10 +99,10 @@ static double decay_of_walls(double rt60, double hz) {
  * towards the bass. Above, the walls absorb a little more than at 1 kHz, and what air absorbs, most of all at 8 kHz and
  * 16 kHz, shortens it. */
 static void set_decay(struct room *room, double rt60) {
-    static const double shape[ROOM_OCTAVES] = {1.12, 1.08, 1.04, 1.02, 1, 0.98, 0.93, 0.86, 0.78};
-    for (int o = 0; o < ROOM_OCTAVES; o++)
+    static const double shape[GPUCONV_ROOM_BANDS] = {1.12, 1.08, 1.04, 1.02, 1, 0.98, 0.93, 0.86, 0.78};
+    for (int o = 0; o < GPUCONV_ROOM_BANDS; o++)
         room->decay[o] =
-            o < 4 ? decay_of_walls(rt60 * shape[o], 62.5 * exp2(o)) : decay_of_walls(rt60, 1000) * shape[o];
+            o < 4 ? decay_of_walls(rt60 * shape[o], gc_room_centre(o)) : decay_of_walls(rt60, 1000) * shape[o];
 }
 
 static gpuconv_status fail_decay(double rt60, gpuconv_error *error) {

@@ -9,6 +9,7 @@
 #include "libgpuconv/core/output_file.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/table.h"
+#include "libgpuconv/core/visible.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ typedef struct group {
 } group;
 
 static double draw(uint64_t *state, gc_span span) {
-    return span.low + (span.high - span.low) * ((double)(gc_random_bits(state) >> 11) * 0x1p-53);
+    return span.low + (span.high - span.low) * gc_unit_of_bits(gc_random_bits(state));
 }
 
 /* Draws a place at least 0.5 m, or a fifth of the side, from the walls. */
@@ -102,10 +103,6 @@ static gpuconv_room_point draw_point(uint64_t *state, const gpuconv_room *room, 
         p.at[a] = draw(state, (gc_span){margin, room->size[a] - margin});
     }
     return p;
-}
-
-static double distance_of(const gpuconv_room_point *a, const gpuconv_room_point *b) {
-    return hypot(hypot(a->at[0] - b->at[0], a->at[1] - b->at[1]), a->at[2] - b->at[2]);
 }
 
 /* Draws the receivers of a room, and a source for each try if it was not given. */
@@ -119,7 +116,7 @@ static gpuconv_status draw_receivers(const gc_room_set *set, uint64_t *state, co
             *source = draw_point(state, room, 1);
         gpuconv_room_point *p = &receiver[made];
         *p = draw_point(state, room, set->omni);
-        const double apart = distance_of(source, p);
+        const double apart = gc_room_distance(source->at, p->at);
         if (apart < near || apart > far)
             continue;
         if (!set->ambisonic && set->omni < 1) {
@@ -176,28 +173,11 @@ static gpuconv_status draw_room(const gc_room_set *set, int64_t index, group *g,
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-/* Text that grows. */
-typedef struct text {
-    char *bytes;
-    size_t length, room;
-} text;
-
-static bool append(text *t, const char *words) {
-    const size_t length = strlen(words);
-    if (t->length + length > t->room) {
-        const size_t room = 2 * (t->length + length) + 4096;
-        char *bytes = realloc(t->bytes, room);
-        if (!bytes)
-            return false;
-        t->bytes = bytes;
-        t->room = room;
-    }
-    memcpy(t->bytes + t->length, words, length);
-    t->length += length;
-    return true;
+static bool append(gc_buffer *t, const char *words) {
+    return gc_buffer_append(t, words, strlen(words));
 }
 
-static bool append_numbers(text *t, const double *values, int count) {
+static bool append_numbers(gc_buffer *t, const double *values, int count) {
     char word[GC_NUMBER_TEXT + 1];
     bool good = true;
     for (int i = 0; i < count && good; i++) {
@@ -207,7 +187,7 @@ static bool append_numbers(text *t, const double *values, int count) {
     return good;
 }
 
-static bool append_points(text *t, const char *name, const gpuconv_room_point *points, int count) {
+static bool append_points(gc_buffer *t, const char *name, const gpuconv_room_point *points, int count) {
     char word[128];
     bool good = true;
     for (int i = 0; i < count && good; i++) {
@@ -225,8 +205,7 @@ static bool append_points(text *t, const char *name, const gpuconv_room_point *p
 
 /* Writes "STEM-INDEX.EXTENSION", or "STEM.csv" without an index, into `to`. */
 static void name_file(const char *path, int64_t index, int digits, char *to, size_t room) {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-    const int stem = dot && (!slash || dot > slash + 1) ? (int)(dot - path) : (int)strlen(path);
+    const int stem = (int)gc_stem_length(path);
     if (index > 0)
         (void)gc_format(to, room, "%.*s-%0*lld%s", stem, path, digits, (long long)index, path + stem);
     else
@@ -251,7 +230,7 @@ static gpuconv_status write_response(const gc_room_set *set, const group *g, con
 /* Simulates rooms from..from + count - 1, writes their files and appends their rows. The length of a simulation is that
  * of the longest of `together` rooms, so that the bytes do not depend on how many there are. */
 static gpuconv_status write_group(const gc_room_set *set, gpuconv_arrays *place, group *g, int64_t from, int count,
-                                  int together, const char *path, text *table, gpuconv_error *error) {
+                                  int together, const char *path, gc_buffer *table, gpuconv_error *error) {
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
     gpuconv_status status = GPUCONV_OK;
     const int digits = gc_format(NULL, 0, "%lld", (long long)set->count);
@@ -285,9 +264,8 @@ static gpuconv_status write_group(const gc_room_set *set, gpuconv_arrays *place,
         name_file(path, from + i + 1, digits, name, sizeof name);
         status = write_response(set, g, samples + i * job.frames * g->channels, g->frames[i], job.frames,
                                 set->count ? name : path, error);
-        const char *slash = strrchr(name, '/');
         if (!status &&
-            !(append(table, "\"") && append(table, slash ? slash + 1 : name) && append(table, "\"") &&
+            !(append(table, "\"") && append(table, gc_file_name(name)) && append(table, "\"") &&
               append_numbers(table, g->room[i].size, 3) && append_numbers(table, g->room[i].rt60 + 4, 1) &&
               append_points(table, NULL, g->source + (int64_t)i * g->sources, g->sources) &&
               append_points(table, NULL, g->receiver + (int64_t)i * g->receivers, g->receivers) && append(table, "\n")))
@@ -302,7 +280,7 @@ gpuconv_status gc_room_set_write(const gc_room_set *set, const char *path, gpuco
     g.channels = g.sources * g.receivers * (set->ambisonic + 1) * (set->ambisonic + 1);
     const int64_t count = gc_max(set->count, 1), together = gc_max(GROUP / g.channels, 1);
     gpuconv_arrays *place = NULL;
-    text table = {0};
+    gc_buffer table = {0};
     if (strchr(path, '"') || strlen(path) > 4000)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a name without quotation marks, of at most 4000 bytes",
                        path);

@@ -3,7 +3,7 @@
 #ifndef GPUCONV_ROOM_SYNTH_H
 #define GPUCONV_ROOM_SYNTH_H
 
-#include "gpuconv.h"
+#include "gpuconv_rooms.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,8 +57,6 @@ void gc_biquad_run(struct biquad biquad, double *samples, long frames);
 
 /* ---- Models of impulse responses --------------------------------------------------------------------------------- */
 
-#define ROOM_OCTAVES 9 /* 62.5 Hz to 16 kHz */
-
 struct receiver {
     double at[3];
     double aim;  /* direction of the main axis in the floor plan, degrees: 0 along x, 90 along y */
@@ -66,10 +64,10 @@ struct receiver {
 };
 
 struct room {
-    double size[3];             /* metres */
-    double decay[ROOM_OCTAVES]; /* RT60 in seconds caused by the walls alone; air absorption shortens it */
-    double share[6];            /* relative absorption of each wall: x low, x high, y low, ... z high */
-    double mixing;              /* mixing time in seconds, until which single reflections are computed */
+    double size[3];                   /* metres */
+    double decay[GPUCONV_ROOM_BANDS]; /* RT60 in seconds caused by the walls alone; air absorption shortens it */
+    double share[6];                  /* relative absorption of each wall: x low, x high, y low, ... z high */
+    double mixing;                    /* mixing time in seconds, until which single reflections are computed */
     double seconds;
     int sources, receivers;
     double source[2][3];

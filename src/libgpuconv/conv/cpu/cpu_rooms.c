@@ -305,7 +305,7 @@ static bool draw_image(const response *p, int64_t slot, double shell, pulses *to
     const gpuconv_rooms_job *job = &p->w->rooms->job;
     uint64_t state = gc_mix_bits(gc_mix_bits(job->seed + (uint64_t)p->index * GC_SPLITMIX_STEP) + (uint64_t)slot);
     const uint64_t a = gc_random_bits(&state), b = gc_random_bits(&state);
-    const double far = ((double)slot + (double)(a >> 11) * 0x1p-53) * shell, z = (double)(b >> 32) * 0x1p-31 - 1;
+    const double far = ((double)slot + gc_unit_of_bits(a)) * shell, z = (double)(b >> 32) * 0x1p-31 - 1;
     const double angle = 2 * PI * (double)(b & 0xffffffff) * 0x1p-32, flat = sqrt(fmax(0, 1 - z * z));
     const double n[3] = {flat * cos(angle), flat * sin(angle), z};
     double square = 0, part[2] = {0}, volume = 1;

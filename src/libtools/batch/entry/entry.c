@@ -64,9 +64,8 @@ bool gc_texts_set(gc_entry_texts *row, int column, const char *text) {
 
 bool gc_texts_set_file(gc_entry_texts *row, const char *list, const char *file) {
     char *path = gc_path_beside(list, file);
-    const char *dot = strrchr(file, '.'), *slash = strrchr(file, '/');
     free(row->stem); /* a header may name the column twice */
-    row->stem = strndup(file, dot && (!slash || dot > slash + 1) ? (size_t)(dot - file) : strlen(file));
+    row->stem = strndup(file, gc_stem_length(file));
     const bool good =
         path && row->stem && gc_texts_set(row, GC_COLUMN_INPUT, path) && gc_texts_set(row, GC_COLUMN_ID, file);
     free(path);
@@ -222,7 +221,7 @@ static bool draw(const filling *f, int column, const char *text, double *value) 
     if (!parse_number(low, &from) || !parse_number(colon + 1, &to) || !(from <= to))
         return false;
     uint64_t state = f->e->seed ^ (uint64_t)(column + 1) * UINT64_C(0xd1342543de82ef95);
-    double drawn = from + (to - from) * ((double)(gc_random_bits(&state) >> 11) * 0x1p-53);
+    double drawn = from + (to - from) * gc_unit_of_bits(gc_random_bits(&state));
     *value = round(drawn * 1000) / 1000; /* short in lists, and finer than is heard */
     return true;
 }
@@ -421,10 +420,8 @@ static bool fill_early(const filling *f) {
     const char *given = text_of(f, GC_COLUMN_EARLY);
     if (!(gc_entry_recipe(e)->settings.early_ms > 0))
         return !given || gc_entry_refuse(e, "a second output needs early_ms, the length of what it keeps:", given);
-    const char *slash = strrchr(e->output, '/'), *dot = strrchr(e->output, '.');
-    bool has_dot = dot && (!slash || dot > slash + 1);
-    int stem = has_dot ? (int)(dot - e->output) : (int)strlen(e->output);
-    e->extra->early = given ? strdup(given) : join(e->output, stem, ".early", has_dot ? dot : "");
+    const size_t stem = gc_stem_length(e->output);
+    e->extra->early = given ? strdup(given) : join(e->output, (int)stem, ".early", e->output + stem);
     if (!e->extra->early)
         return false;
     if (!is_below_folder(e->extra->early))

@@ -135,7 +135,7 @@ static int64_t choices_draw(const gc_choices *c, uint64_t *state) {
     const uint64_t drawn = gc_random_bits(state);
     if (!c->sum)
         return (int64_t)(drawn % (uint64_t)c->count);
-    const double at = (double)(drawn >> 11) * 0x1p-53 * c->sum[c->count - 1];
+    const double at = gc_unit_of_bits(drawn) * c->sum[c->count - 1];
     int64_t low = 0, high = c->count - 1;
     while (low < high) { /* the first whose sum is above */
         int64_t middle = (low + high) / 2;

@@ -25,8 +25,7 @@ struct gc_history {
     gc_map outputs; /* from an output to its entry */
 
     /* The line that is being read. */
-    char *line;
-    size_t used, capacity;
+    gc_buffer line;
     bool too_long;
     int64_t parsed, complete; /* bytes; complete: up to the end of the last line */
     int gpu_share;
@@ -66,7 +65,7 @@ void gc_history_free(gc_history *h) {
     pthread_mutex_destroy(&h->lock);
     free(h->past);
     gc_map_free(&h->outputs);
-    free(h->line);
+    free(h->line.bytes);
     free(h);
 }
 
@@ -156,21 +155,10 @@ static bool parse_line(gc_history *h, const char *line, size_t length, bool *und
 
 /* Appends bytes to the line that is being read, unless it becomes too long. @return false: out of memory */
 static bool append(gc_history *h, const char *bytes, size_t count) {
-    h->too_long |= h->used + count > GC_TEXT_LINE;
+    h->too_long |= h->line.length + count > GC_TEXT_LINE;
     if (h->too_long)
         return true;
-    if (h->used + count >= h->capacity) {
-        size_t capacity = (size_t)gc_power_of_two((int64_t)(h->used + count) + 1);
-        char *larger = realloc(h->line, capacity);
-        if (!larger)
-            return false;
-        h->line = larger;
-        h->capacity = capacity;
-    }
-    memcpy(h->line + h->used, bytes, count);
-    h->used += count;
-    h->line[h->used] = '\0';
-    return true;
+    return gc_buffer_append(&h->line, bytes, count);
 }
 
 bool gc_history_parse(gc_history *h, const char *bytes, size_t count) {
@@ -186,9 +174,9 @@ bool gc_history_parse(gc_history *h, const char *bytes, size_t count) {
         count -= n;
         if (!end)
             break;
-        if (!h->too_long && !parse_line(h, h->line, h->used, &understood))
+        if (!h->too_long && !parse_line(h, h->line.bytes, h->line.length, &understood))
             return false;
-        h->used = 0;
+        h->line.length = 0;
         h->too_long = false;
         h->complete = h->parsed;
     }
@@ -197,10 +185,10 @@ bool gc_history_parse(gc_history *h, const char *bytes, size_t count) {
 
 bool gc_history_end(gc_history *h, int64_t *complete_bytes, bool *newline) {
     bool understood = false;
-    bool good = h->used == 0 || h->too_long || parse_line(h, h->line, h->used, &understood);
+    bool good = h->line.length == 0 || h->too_long || parse_line(h, h->line.bytes, h->line.length, &understood);
     *newline = understood;
     *complete_bytes = understood ? h->parsed : h->complete;
-    h->used = 0;
+    h->line.length = 0;
     return good;
 }
 

@@ -69,8 +69,7 @@ typedef struct batch_state {
     gc_failures failures; /* of all ranks, on rank 0 */
     counted_files clipped, not_finite, shortened;
     gc_ranks_report unsent; /* not rank 0: outcomes that rank 0 has not received */
-    char *unsent_lines;
-    size_t unsent_capacity;
+    gc_buffer unsent_lines;
     gpuconv_status status; /* the first error of the batch itself */
     gpuconv_error error;
 
@@ -155,17 +154,7 @@ static void add_to_progress(batch_state *s, const gc_ranks_report *report) {
 static gpuconv_status store_lines(batch_state *s, const char *lines, size_t bytes, gpuconv_error *error) {
     if (batch_is_first_rank(s))
         return gc_results_write(s->results, lines, bytes, error);
-    if (s->unsent.bytes + bytes > s->unsent_capacity) {
-        size_t capacity = 2 * (s->unsent.bytes + bytes);
-        char *larger = realloc(s->unsent_lines, capacity);
-        if (!larger)
-            return gc_fail_memory(error, "results");
-        s->unsent_lines = larger;
-        s->unsent_capacity = capacity;
-    }
-    memcpy(s->unsent_lines + s->unsent.bytes, lines, bytes);
-    s->unsent.bytes += bytes;
-    return GPUCONV_OK;
+    return gc_buffer_append(&s->unsent_lines, lines, bytes) ? GPUCONV_OK : gc_fail_memory(error, "results");
 }
 
 static void count_file(counted_files *f, int64_t entry, int64_t samples) {
@@ -266,15 +255,15 @@ static bool batch_serve_ranks(batch_state *s) {
 static int send_report(batch_state *s, bool leaving, int64_t *entries) {
     pthread_mutex_lock(&s->lock);
     gc_ranks_report report = s->unsent;
-    char *lines = s->unsent_lines;
+    const gc_buffer lines = s->unsent_lines;
     s->unsent = (gc_ranks_report){0};
-    s->unsent_lines = NULL;
-    s->unsent_capacity = 0;
+    s->unsent_lines = (gc_buffer){0};
     pthread_mutex_unlock(&s->lock);
-    report.lines = lines;
+    report.lines = lines.bytes;
+    report.bytes = lines.length;
     report.leaving = leaving;
     int n = s->batch->ranks->request(&report, entries);
-    free(lines);
+    free(lines.bytes);
     if (n < 0) {
         gpuconv_error error = {.status = GPUCONV_ERROR_STATE, .message = "the first rank does not answer"};
         batch_fail(s, GPUCONV_ERROR_STATE, &error);
@@ -896,7 +885,7 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
     sem_destroy(&s->copy_permits);
     free(s->todo);
     free(s->gpu_todo);
-    free(s->unsent_lines);
+    free(s->unsent_lines.bytes);
     free(s);
     return status;
 }
