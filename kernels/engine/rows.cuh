@@ -69,8 +69,7 @@ enum known_rows {
     FLOATS,   /* the step is 1, the samples are GCK_F32 */
     HALVES,   /* the step is 1, the samples are GCK_F16 */
     BFLOATS,  /* the step is 1, the samples are GCK_BF16 */
-    GATED,    /* the step is 1, and the job may have gates */
-    STEPPED   /* the step need not be 1, which makes adjacent samples slower */
+    GATED     /* the step is 1, and the job may have gates */
 };
 
 __host__ __device__ constexpr bool knows_type(known_rows known) {
@@ -87,16 +86,14 @@ template <known_rows Known = UNKNOWN, typename F>
 __device__ __forceinline__ void with_samples(const gck_rows &rows, int64_t start, int64_t at, F f) {
     if constexpr (knows_type(Known)) {
         f((typename sample_type<Known>::type *)rows.data + start + at);
-        return;
-    }
-    if constexpr (Known == STEPPED || Known == UNKNOWN) {
-        const int bytes = rows.sample == GCK_F32 ? 4 : 2;
-        if (Known == STEPPED || rows.step != 1) {
-            f(strided{(char *)rows.data + (start + at * rows.step) * bytes, rows.step * bytes, rows.sample});
-            return;
+    } else {
+        if constexpr (Known == UNKNOWN) {
+            const int bytes = rows.sample == GCK_F32 ? 4 : 2;
+            if (rows.step != 1) {
+                f(strided{(char *)rows.data + (start + at * rows.step) * bytes, rows.step * bytes, rows.sample});
+                return;
+            }
         }
-    }
-    if constexpr (!knows_type(Known) && Known != STEPPED) {
         if (rows.sample == GCK_F32)
             f((float *)rows.data + start + at);
         else if (rows.sample == GCK_F16)

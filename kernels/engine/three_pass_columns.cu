@@ -58,7 +58,7 @@ struct block_source {
 #pragma unroll
                 for (int j = 0; j < F::P; j++) {
                     const int n = (t + j * F::T) * ROW_POINTS + n2, m = n + points;
-                    constexpr known_rows known = std::is_pointer<decltype(x)>::value ? GATED : STEPPED;
+                    constexpr known_rows known = std::is_pointer<decltype(x)>::value ? GATED : UNKNOWN;
                     v[j].x = sample_if<known>(x, n, n >= begin && n < end);
                     v[j].y = sample_if<known>(x, m, m >= begin && m < end);
                 }

@@ -5,7 +5,8 @@
  *      for each segment of a row:    load, forward, multiply by the spectrum, inverse, store
  *
  * Rows that share a response follow one another. A response that few rows use is transformed by each block that needs
- * it; one that many use is transformed before, by chip_spectra.
+ * it, as the first turn of the loop: a second copy of the transform made the kernels 1.3 times as large, and as fast.
+ * One that many rows use is transformed before, by chip_spectra.
  *
  * Memory: samples are read 2 N / hop times (mostly from the cache) and written once.
  *
@@ -18,32 +19,10 @@
 
 namespace {
 
-/* Convolves one segment, whose first point is frame `at` of the row, in registers. h: the spectrum, at the thread's
- * place; sign: -1 for its conjugate. used: whether anyone reads the result; the transforms of a warp wait for each
- * other all the same. */
-template <typename F, known_rows Known>
-__device__ __forceinline__ void convolve_segment(float2 *v, float2 *s, const gck_rows &source, int64_t row, int64_t at,
-                                                 const gck_rows &gate, const float2 *h, float sign,
-                                                 const float2 *__restrict__ twiddles, int t, bool used) {
-    if (Known == GATED) {
-        if (used && gate.data) {
-            prefetch_frames<F::T>(source, row, at, 2 * F::N, t);
-            prefetch_frames<F::T>(gate, row, at, 2 * F::N, t);
-        }
-        transform_barrier<F::T>();
-    }
-    const bool loaded = used && (Known == GATED && gate.data
-                                     ? load_gated_segment<F::P, F::T>(v, (float *)s, source, gate, row, at, 2 * F::N, t)
-                                     : load_segment<F::P, F::T, Known>(v, source, row, at, 2 * F::N, t));
-    if (!loaded)
-        clear<F::P>(v);
-    if (loaded || F::T < 32) {
-        transform_barrier<F::T>();
-        F::forward(v, s, t, twiddles);
-        multiply<F::P, F::T>(v, h, sign);
-        transform_barrier<F::T>();
-        F::inverse(v, s, t, twiddles);
-    }
+/* Returns a row of an array as its only row. */
+__device__ __forceinline__ gck_rows only_row(const gck_rows &rows, int64_t row) {
+    const int bytes = rows.sample == GCK_F32 ? 4 : 2;
+    return {(char *)rows.data + row_start(rows, row) * bytes, row_frames(rows, row), 0, 1, NULL, NULL, rows.sample};
 }
 
 /* What a group of threads computes: part `part` of a row with its response. */
@@ -58,6 +37,31 @@ __device__ __forceinline__ chip_item item_of(const gck_sharing &s, int number, i
     const int clamped = min(number, items - 1), place = clamped / splits;
     const int response = place / rows, row = sharing_row(s, response, place % rows);
     return {min(row, s.rows - 1), response, clamped % splits, number < items && row < s.rows};
+}
+
+/* Loads what a turn transforms: the response of an item, or the segment of its row from frame n on, with its gate.
+ * Returns whether there is a sample; if not, v is not written. used: whether the item has this turn; the transforms of
+ * a warp wait for each other all the same. */
+template <typename F, known_rows Known>
+__device__ __forceinline__ bool load_turn(float2 *v, float2 *s, const gck_chip_job &a, const chip_item &item,
+                                          bool response, int64_t n, bool used, int t) {
+    const bool gated = Known == GATED && !response && a.gates.source.data;
+    const int64_t at = response ? 0 : n + a.shift;
+    if (Known == GATED) {
+        if (used && !response && a.gates.target.data)
+            prefetch_frames<F::T>(a.gates.target, item.row, n, a.hop, t);
+        if (used && gated) {
+            prefetch_frames<F::T>(a.source, item.row, at, 2 * F::N, t);
+            prefetch_frames<F::T>(a.gates.source, item.row, at, 2 * F::N, t);
+        }
+        transform_barrier<F::T>();
+    }
+    if (!used)
+        return false;
+    if (gated)
+        return load_gated_segment<F::P, F::T>(v, (float *)s, a.source, a.gates.source, item.row, at, 2 * F::N, t);
+    const gck_rows x = response ? only_row(a.response, item.response) : only_row(a.source, item.row);
+    return load_segment<F::P, F::T, Known>(v, x, 0, at, response ? (int)a.taps : 2 * F::N, t);
 }
 
 /* An item is a row and one of `splits` ranges of its segments. FLOATS, HALVES, BFLOATS: also, the target is overwritten
@@ -80,23 +84,35 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
         if (c::groups == 1 && !item.exists)
             continue;
         const float2 *h = a.spectra ? a.spectra + (int64_t)item.response * f::N + 2 * held : own;
-        if (!a.spectra) {
-            const int t = thread_of_segment<Size>();
-            transform_response<f, Known>(v, s, a.response, item.response, 0, a.taps, a.twiddles, t);
-            keep<f::P, f::T>(v, own + 2 * (t - held));
-        }
         const part_range range = range_of<Size>(item.part, a.segments, a.splits);
 #pragma unroll 1
-        for (int segment = range.begin; segment < range.last; segment++) {
+        for (int segment = range.begin - !a.spectra; segment < range.last; segment++) {
             const int t = thread_of_segment<Size>();
+            const bool response = segment < range.begin;
             const int64_t n = (int64_t)segment * a.hop;
-            const bool used = item.exists && segment < range.end && n < frames_to_write(a.target, item.row).end;
+            const bool used = response
+                                  ? item.exists
+                                  : item.exists && segment < range.end && n < frames_to_write(a.target, item.row).end;
             if (c::groups == 1 && !used)
                 break;
-            if (Known == GATED && used && a.gates.target.data)
-                prefetch_frames<f::T>(a.gates.target, item.row, n, a.hop, t);
-            convolve_segment<f, Known>(v, s, a.source, item.row, n + a.shift, a.gates.source, h + 2 * (t - held), sign,
-                                       a.twiddles, t, used);
+            const bool loaded = load_turn<f, Known>(v, s, a, item, response, n, used, t);
+            if (!loaded)
+                clear<f::P>(v);
+            if (response)
+                scale<f::P>(v, 1.0f / f::N);
+            if (loaded || f::T < 32) {
+                transform_barrier<f::T>();
+                f::forward(v, s, t, a.twiddles);
+            }
+            if (response) {
+                keep<f::P, f::T>(v, own + 2 * (t - held));
+                continue;
+            }
+            if (loaded || f::T < 32) {
+                multiply<f::P, f::T>(v, h + 2 * (t - held), sign);
+                transform_barrier<f::T>();
+                f::inverse(v, s, t, a.twiddles);
+            }
             const int kept = used ? a.hop : 0;
             const float gain = a.gain ? a.gain[item.row] : 1.0f;
             if (Known == GATED) {
@@ -128,10 +144,6 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
         keep<f::P, f::T>(v, spectra + row * f::N + 2 * t);
 }
 
-bool are_adjacent(const gck_chip_job *job) {
-    return job->source.step == 1 && (job->spectra || job->response.step == 1) && job->target.rows.step == 1;
-}
-
 /* Whether every sample that a job reads and writes has the type of the target. The samples of prepared responses are
  * not read. */
 bool have_one_type(const gck_chip_job *job) {
@@ -152,8 +164,6 @@ template <int Size> struct launchers {
     /* Returns the kernel for a job, the one that knows most of it. Rows of halves and bfloat16 take 7 to 36 % longer
      * with the kernel for any type, measured on an H100. */
     static convolver convolver_of(const gck_chip_job *job) {
-        if (!are_adjacent(job))
-            return chip_convolve<Size, STEPPED>;
         if (job->gated)
             return chip_convolve<Size, GATED>;
         if (!have_one_type(job) || job->gain || job->target.accumulate)
@@ -172,7 +182,7 @@ template <int Size> struct launchers {
         return err ? err
                    : load_kernels<Size>(chip_convolve<Size, plain>, chip_convolve<Size, HALVES>,
                                         chip_convolve<Size, BFLOATS>, chip_convolve<Size, ADJACENT>,
-                                        chip_convolve<Size, GATED>, chip_convolve<Size, STEPPED>);
+                                        chip_convolve<Size, GATED>);
     }
 
     static cudaError_t convolve(const gck_chip_job *job, cudaStream_t stream) {

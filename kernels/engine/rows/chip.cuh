@@ -65,11 +65,9 @@ template <int Size> struct config {
     static const int bytes = groups * stride * (int)sizeof(float2);
 };
 
-/* The blocks per multiprocessor to compile for; frames with a step take more registers, and gates with 16 points in a
- * thread. */
+/* The blocks per multiprocessor to compile for; gates take more registers with 16 points in a thread. */
 template <int Size, known_rows Known> __host__ __device__ constexpr int resident_of() {
-    return config<Size>::resident / (Known == STEPPED && Size < GCK_CHIP_SIZES - 1 ? 2 : 1) -
-           (Known == GATED && config<Size>::transform::P == 16 ? 1 : 0);
+    return config<Size>::resident - (Known == GATED && config<Size>::transform::P == 16 ? 1 : 0);
 }
 
 /* Whether the kernels of a size hold the addresses of a thread in registers over all segments. Elsewhere the compiler

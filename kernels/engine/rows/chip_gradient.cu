@@ -95,17 +95,13 @@ template <int Size> struct launchers {
     static const int bytes = config<Size>::bytes, threads = config<Size>::threads;
 
     static cudaError_t load() {
-        return load_kernels<Size>(chip_gradient<Size, ADJACENT>, chip_gradient<Size, GATED>,
-                                  chip_gradient<Size, STEPPED>);
+        return load_kernels<Size>(chip_gradient<Size, ADJACENT>, chip_gradient<Size, GATED>);
     }
 
     static cudaError_t gradient(const gck_chip_gradient *job, cudaStream_t stream) {
-        const bool adjacent = job->x.step == 1 && job->g.step == 1 && job->target.rows.step == 1;
-        const auto kernel = job->gated ? chip_gradient<Size, GATED>
-                            : adjacent ? chip_gradient<Size, ADJACENT>
-                                       : chip_gradient<Size, STEPPED>;
-        return launch_dependent(kernel, dim3(job->blocks), threads, bytes, stream, *job,
-                                job->sharing.responses * job->splits, sharing_rows(job->sharing) * job->segments);
+        return launch_dependent(job->gated ? chip_gradient<Size, GATED> : chip_gradient<Size, ADJACENT>,
+                                dim3(job->blocks), threads, bytes, stream, *job, job->sharing.responses * job->splits,
+                                sharing_rows(job->sharing) * job->segments);
     }
 };
 

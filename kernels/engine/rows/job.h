@@ -27,7 +27,8 @@ extern "C" {
 typedef enum gck_sample { GCK_F32, GCK_F16, GCK_BF16 } gck_sample;
 
 /* Rows of samples. Row i begins at element starts[i], or i * stride, and has lengths[i] frames, at most `frames`. Frame
- * n is n * step elements behind the first, |step| < 2^29; a step of 1 is the fastest. */
+ * n is n * step elements behind the first, |step| < 2^29. Copies and direct sums take any step, and so do the responses
+ * of gck_chip_spectra and gck_3pass_forward; all other rows have a step of 1. */
 typedef struct gck_rows {
     void *data;
     int64_t frames, stride;

@@ -1,6 +1,7 @@
 /* Copies rows and converts their samples. Adjacent threads access adjacent frames. Contracts: job.h.
  *
  *      move      rows of an array:    out[i][n] = in[i][n], 0 behind the end of row i; or with gates
+ *                Rows whose frames lie apart, as those of interleaved channels, are turned in shared memory.
  *      files     interleaved samples as they are stored, to planar floats and back
  */
 #include "kernels/engine/pcm.cuh"
@@ -8,7 +9,7 @@
 
 namespace {
 
-enum { MOVE_THREADS = 256, ROWS_MAX = 65535, FILE_BLOCKS = 64 };
+enum { MOVE_THREADS = 256, TILE = 32, ROWS_MAX = 65535, FILE_BLOCKS = 64 };
 
 /* Returns frame n of a row, 0 behind its end; without data `missing`. */
 __device__ __forceinline__ float sample_at(const gck_rows &rows, int64_t row, int64_t n, float missing) {
@@ -18,27 +19,102 @@ __device__ __forceinline__ float sample_at(const gck_rows &rows, int64_t row, in
     return x;
 }
 
-/* block.x: frames; block.y: rows, in steps of the grid. */
-__global__ void move_rows(const __grid_constant__ gck_rows from, const __grid_constant__ gck_gates gates,
-                          const __grid_constant__ gck_target to, int64_t rows, int64_t frames) {
-    const int64_t n = (int64_t)blockIdx.x * MOVE_THREADS + threadIdx.x;
-    pdl_wait();
-    for (int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-        const written_frames written = frames_to_write(to, row);
-        if (n >= min(frames, written.end))
-            continue;
-        float x = sample_at(from, row, n, 0.0f) * sample_at(gates.source, row, n, 1.0f);
+/* A copy of rows; samples pass through the gates. */
+struct row_copy {
+    gck_rows from;
+    gck_gates gates;
+    gck_target to;
+    int64_t rows, frames;
+
+    /* Returns what is stored as frame n of a row. */
+    __device__ __forceinline__ float value(int64_t row, int64_t n) const {
+        if (n >= frames_to_write(to, row).valued)
+            return 0.0f;
+        const float x = sample_at(from, row, n, 0.0f) * sample_at(gates.source, row, n, 1.0f);
         const float gate = sample_at(gates.target, row, n, 1.0f);
-        if (gates.factor) {
-            const float skip =
-                gates.factor[row] * sample_at(gates.skip, row, n, 0.0f) * sample_at(gates.skip_gate, row, n, 1.0f);
-            x = gates.skip_last ? fmaf(gate, x, skip) : gate * (x + skip);
-        } else {
-            x *= gate;
-        }
-        x = n < written.valued ? x : 0.0f;
+        if (!gates.factor)
+            return x * gate;
+        const float skip =
+            gates.factor[row] * sample_at(gates.skip, row, n, 0.0f) * sample_at(gates.skip_gate, row, n, 1.0f);
+        return gates.skip_last ? fmaf(gate, x, skip) : gate * (x + skip);
+    }
+
+    __device__ __forceinline__ void store(int64_t row, int64_t n, float x) const {
         with_samples(to.rows, row_start(to.rows, row), n,
                      [&](auto at) { set_sample(at[0], to.accumulate ? sample_of(at[0]) + x : x); });
+    }
+
+    __device__ __forceinline__ bool has(int64_t row, int64_t n) const {
+        return row < rows && n < frames && n < frames_to_write(to, row).end;
+    }
+};
+
+/* block.x: frames; block.y: rows, in steps of the grid. */
+__global__ void move_rows(const __grid_constant__ row_copy c) {
+    const int64_t n = (int64_t)blockIdx.x * MOVE_THREADS + threadIdx.x;
+    pdl_wait();
+    for (int64_t row = blockIdx.y; row < c.rows; row += gridDim.y)
+        if (c.has(row, n))
+            c.store(row, n, c.value(row, n));
+}
+
+/* Calls f with a null pointer to the type of samples. */
+template <typename F> __device__ __forceinline__ void with_type(int sample, F f) {
+    if (sample == GCK_F32)
+        f((float *)NULL);
+    else if (sample == GCK_F16)
+        f((__half *)NULL);
+    else
+        f((__nv_bfloat16 *)NULL);
+}
+
+/* Frame n of row r of a tile, which a thread accesses in turn i: adjacent threads access adjacent rows or frames. */
+struct tile_place {
+    int r, n;
+};
+
+__device__ __forceinline__ tile_place place_in_tile(bool by_rows, int i) {
+    const int lane = threadIdx.x % TILE, line = threadIdx.x / TILE + i * (MOVE_THREADS / TILE);
+    return by_rows ? tile_place{lane, line} : tile_place{line, lane};
+}
+
+/* Copies tiles of TILE rows x TILE frames through shared memory, where the frames of one side lie apart: there adjacent
+ * threads access adjacent rows. There are no gates. block.x: tiles of frames; block.y: tiles of rows, in steps of the
+ * grid. All loads of a thread are in flight at a time. */
+__global__ void move_tiles(const __grid_constant__ row_copy c) {
+    constexpr int TURNS = TILE * TILE / MOVE_THREADS;
+    __shared__ float tile[TILE][TILE + 1];
+    const bool rows_in = c.from.step != 1, rows_out = c.to.rows.step != 1;
+    const int64_t frame = (int64_t)blockIdx.x * TILE;
+    pdl_wait();
+    for (int64_t row = (int64_t)blockIdx.y * TILE; row < c.rows; row += (int64_t)gridDim.y * TILE) {
+        with_type(c.from.sample, [&](auto type) {
+            float x[TURNS];
+#pragma unroll
+            for (int i = 0; i < TURNS; i++) {
+                const tile_place p = place_in_tile(rows_in, i);
+                const int64_t r = row + p.r, n = frame + p.n;
+                const bool inside = c.has(r, n) && n < frames_to_write(c.to, r).valued && n < row_frames(c.from, r);
+                const auto *at = (decltype(type))c.from.data + (inside ? row_start(c.from, r) + n * c.from.step : 0);
+                x[i] = inside ? sample_of(*at) : 0.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < TURNS; i++)
+                tile[place_in_tile(rows_in, i).r][place_in_tile(rows_in, i).n] = x[i];
+        });
+        __syncthreads();
+        with_type(c.to.rows.sample, [&](auto type) {
+#pragma unroll
+            for (int i = 0; i < TURNS; i++) {
+                const tile_place p = place_in_tile(rows_out, i);
+                const int64_t r = row + p.r, n = frame + p.n;
+                if (!c.has(r, n))
+                    continue;
+                auto &y = ((decltype(type))c.to.rows.data)[row_start(c.to.rows, r) + n * c.to.rows.step];
+                set_sample(y, c.to.accumulate ? sample_of(y) + tile[p.r][p.n] : tile[p.r][p.n]);
+            }
+        });
+        __syncthreads();
     }
 }
 
@@ -68,14 +144,20 @@ template <bool Pack> __global__ void convert_files(const gck_file *__restrict__ 
 } // namespace
 
 cudaError_t gck_move_load(void) {
-    return load_kernel(move_rows, 0);
+    const cudaError_t err = load_kernel(move_rows, 0);
+    return err ? err : load_kernel(move_tiles, 0);
 }
 
 cudaError_t gck_move(const gck_rows *from, const gck_gates *gates, const gck_target *to, int64_t rows, int64_t frames,
                      cudaStream_t stream) {
     static const gck_gates none = {};
-    const dim3 grid((unsigned)((frames + MOVE_THREADS - 1) / MOVE_THREADS), (unsigned)min(rows, (int64_t)ROWS_MAX));
-    return launch_dependent(move_rows, grid, MOVE_THREADS, 0, stream, *from, gates ? *gates : none, *to, rows, frames);
+    const row_copy copy = {*from, gates ? *gates : none, *to, rows, frames};
+    const bool gated = gates && (gates->source.data || gates->target.data || gates->factor);
+    const bool tiles = !gated && rows >= TILE / 4 && (from->step != 1 || to->rows.step != 1);
+    const int64_t across = tiles ? TILE : MOVE_THREADS, down = tiles ? TILE : 1;
+    const dim3 grid((unsigned)((frames + across - 1) / across),
+                    (unsigned)min((rows + down - 1) / down, (int64_t)ROWS_MAX));
+    return launch_dependent(tiles ? move_tiles : move_rows, grid, MOVE_THREADS, 0, stream, copy);
 }
 
 static cudaError_t launch_files(void (*kernel)(const gck_file *), const gck_file *files, int count, int64_t samples,

@@ -173,20 +173,14 @@ template <bool Whole> __device__ __forceinline__ void add_blocks(float *sum, con
 /* Four samples that are read or written at once. */
 template <typename Sample> struct alignas(4 * sizeof(Sample)) samples_4 { Sample v[4]; };
 
-/* Whether four samples may be accessed at once. Only pointers to samples that are adjacent can. */
+/* Returns whether four samples may be accessed at once. */
 template <typename Sample> __device__ __forceinline__ bool is_aligned(const Sample *x) {
     return (uintptr_t)x % sizeof(samples_4<Sample>) == 0;
-}
-__device__ __forceinline__ bool is_aligned(const strided &) {
-    return false;
 }
 
 template <typename Sample> __device__ __forceinline__ float4 load_4(const Sample *x) {
     const samples_4<Sample> a = *(const samples_4<Sample> *)x;
     return make_float4(sample_of(a.v[0]), sample_of(a.v[1]), sample_of(a.v[2]), sample_of(a.v[3]));
-}
-__device__ __forceinline__ float4 load_4(const strided &) {
-    return make_float4(0.0f, 0.0f, 0.0f, 0.0f); /* never called */
 }
 
 template <typename Sample> __device__ __forceinline__ void store_4(Sample *y, float4 x) {
@@ -194,25 +188,16 @@ template <typename Sample> __device__ __forceinline__ void store_4(Sample *y, fl
     set_sample(a.v[0], x.x), set_sample(a.v[1], x.y), set_sample(a.v[2], x.z), set_sample(a.v[3], x.w);
     *(samples_4<Sample> *)y = a;
 }
-__device__ __forceinline__ void store_4(const strided &, float4) {} /* never called */
-
-template <typename Sample> __device__ __forceinline__ Sample *skip(Sample *x, int n) {
-    return x + n;
-}
-__device__ __forceinline__ const strided &skip(const strided &x, int) {
-    return x;
-}
 
 /* Loads `span` taps of a response; those behind its end are 0. exists: whether the row has
  * this response; if not, all taps are 0. */
-template <known_rows Known>
 __device__ __forceinline__ void load_taps(float *to, const gck_rows &rows, int64_t row, int taps, int span, bool exists,
                                           int first, int step) {
     const int frames = exists ? within(row_frames(rows, row), taps) : 0;
-    with_samples<Known>(rows, exists ? row_start(rows, row) : 0, 0, [=](auto h) {
+    with_samples<ADJACENT>(rows, exists ? row_start(rows, row) : 0, 0, [=](auto h) {
         if (frames == span && is_aligned(h)) {
             for (int k = 4 * first; k < span; k += 4 * step)
-                *(float4 *)(to + k) = load_4(skip(h, k));
+                *(float4 *)(to + k) = load_4(h + k);
             return;
         }
 #pragma unroll 4
@@ -224,7 +209,7 @@ __device__ __forceinline__ void load_taps(float *to, const gck_rows &rows, int64
 /* block.x: tile of a row; tiles follow one another, then rows. Tile 0 begins at a frame of the whole convolution that
  * is a multiple of UNIT, at most a.offset. Varying: 0: a response for each row, 1: for each block, 2: for each block of
  * a multiple of UNIT frames. */
-template <int Varying, known_rows Known>
+template <int Varying>
 __global__ void __launch_bounds__(THREADS, RESIDENT)
     short_convolve(const __grid_constant__ gck_short_job a, int tiles) {
     extern __shared__ __align__(16) float source[];
@@ -244,13 +229,13 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
     }
     pdl_trigger();
     pdl_wait();
-    with_samples<Known>(a.source, row_start(a.source, row), first, [&](auto x) {
+    with_samples<ADJACENT>(a.source, row_start(a.source, row), first, [&](auto x) {
         const int64_t frames = row_frames(a.source, row);
         const int low = within(-first, tile + l.span), count = within(frames - first, tile + l.span) - low;
         if (low == 0 && count == tile + l.span && is_aligned(x) && !(Varying && a.blocks.ramp)) {
 #pragma unroll 4
             for (int i = 4 * t; i < tile + l.span; i += 4 * threads)
-                *(float4 *)(source + place(i)) = load_4(skip(x, i));
+                *(float4 *)(source + place(i)) = load_4(x + i);
             return;
         }
         if (low == 0 && count == tile + l.span && !(Varying && a.blocks.ramp)) {
@@ -271,11 +256,11 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
         const int rise = a.blocks.ramp == GCK_RISE;
         for (int r = t / 32; r < l.held; r += threads / 32) {
             const int64_t b = block + r + rise;
-            load_taps<Known>(h + r * l.stride, a.response, (int64_t)response * a.blocks.count + b, a.taps, l.span,
-                             b >= 0 && b < a.blocks.count, t % 32, 32);
+            load_taps(h + r * l.stride, a.response, (int64_t)response * a.blocks.count + b, a.taps, l.span,
+                      b >= 0 && b < a.blocks.count, t % 32, 32);
         }
     } else {
-        load_taps<Known>(h, a.response, response, a.taps, l.span, true, t, threads);
+        load_taps(h, a.response, response, a.taps, l.span, true, t, threads);
     }
     __syncthreads();
     float sum[R] = {};
@@ -297,7 +282,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
     const int64_t frame = begin - a.offset;
     const int low = within(-frame, tile), end = within(frames.end - frame, tile),
               valued = within(frames.valued - frame, tile);
-    with_samples<Known>(a.target.rows, row_start(a.target.rows, row), frame, [&](auto y) {
+    with_samples<ADJACENT>(a.target.rows, row_start(a.target.rows, row), frame, [&](auto y) {
         if (low == 0 && valued == tile && !a.target.accumulate) {
             const bool aligned = is_aligned(y);
             const int every = place(threads); /* threads is a multiple of R */
@@ -305,7 +290,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
             for (int j = 0; j < R / 4 && aligned; j++) {
                 const int i = 4 * (t + j * threads);
                 const float4 value = *(const float4 *)(source + place(i));
-                store_4(skip(y, i), make_float4(gain * value.x, gain * value.y, gain * value.z, gain * value.w));
+                store_4(y + i, make_float4(gain * value.x, gain * value.y, gain * value.z, gain * value.w));
             }
 #pragma unroll
             for (int j = 0; j < R && !aligned; j++)
@@ -323,9 +308,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
 
 typedef void (*kernel)(gck_short_job, int);
 
-const kernel kernels[3][2] = {{short_convolve<0, ADJACENT>, short_convolve<0, STEPPED>},
-                              {short_convolve<1, ADJACENT>, short_convolve<1, STEPPED>},
-                              {short_convolve<2, ADJACENT>, short_convolve<2, STEPPED>}};
+const kernel kernels[] = {short_convolve<0>, short_convolve<1>, short_convolve<2>};
 
 } // namespace
 
@@ -342,17 +325,15 @@ int gck_short_span(int taps, int hop) {
 
 cudaError_t gck_short_load(int shared_bytes_max) {
     cudaError_t err = cudaSuccess;
-    for (const auto &row : kernels)
-        for (const kernel k : row)
-            err = err ? err : load_kernel(k, shared_bytes_max);
+    for (const kernel k : kernels)
+        err = err ? err : load_kernel(k, shared_bytes_max);
     return err;
 }
 
 cudaError_t gck_short_convolve(const gck_short_job *job, cudaStream_t stream) {
     const int hop = job->blocks.hop, varying = !hop ? 0 : hop % UNIT ? 1 : 2;
-    const bool adjacent = job->source.step == 1 && job->response.step == 1 && job->target.rows.step == 1;
     const int tile = job->threads * R;
     const int64_t tiles = (job->target.rows.frames + (job->offset & (UNIT - 1)) + tile - 1) / tile;
-    return launch_dependent(kernels[varying][!adjacent], dim3((unsigned)(tiles * job->sharing.rows)), job->threads,
+    return launch_dependent(kernels[varying], dim3((unsigned)(tiles * job->sharing.rows)), job->threads,
                             gck_short_shared(job->taps, hop, job->threads), stream, *job, (int)tiles);
 }

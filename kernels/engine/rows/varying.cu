@@ -69,17 +69,17 @@ __device__ __forceinline__ int hidden(int value) {
 }
 
 /* Loads a piece, or the frames of the output that it meets (reflect). Returns whether there is a frame. */
-template <typename F, known_rows Known>
+template <typename F>
 __device__ __forceinline__ bool load_piece(float2 *v, const gck_varying_job &a, const varying_item &item, bool reflect,
                                            int t) {
     const int64_t at = item.piece.at + (reflect ? a.first_tap - a.offset : 0);
     return item.exists && item.piece.frames &&
-           load_segment<F::P, F::T, Known>(v, reflect ? a.output : a.signal, item.row, at,
-                                           reflect ? 2 * F::N : item.piece.frames, t);
+           load_segment<F::P, F::T, ADJACENT>(v, reflect ? a.output : a.signal, item.row, at,
+                                              reflect ? 2 * F::N : item.piece.frames, t);
 }
 
 /* Stores what a piece adds to the output, or the gradient by the piece (reflect). */
-template <typename F, known_rows Known>
+template <typename F>
 __device__ __forceinline__ void store_piece(float2 *v, const gck_varying_job &a, const varying_item &item, bool reflect,
                                             int t) {
     const gck_target target = {reflect ? a.signal : a.output, 0};
@@ -97,14 +97,14 @@ __device__ __forceinline__ void store_piece(float2 *v, const gck_varying_job &a,
     }
     const int kept = item.exists ? written - skipped : 0;
     if (a.accumulate)
-        add_segment<F::P, F::T, Known>(v, target.rows, item.row, frame + skipped, skipped, kept, gain, t);
+        add_segment<F::P, F::T, ADJACENT>(v, target.rows, item.row, frame + skipped, skipped, kept, gain, t);
     else
-        store_segment<F::P, F::T, false, Known>(v, target, item.row, frame + skipped, skipped, kept, gain, t);
+        store_segment<F::P, F::T, false, ADJACENT>(v, target, item.row, frame + skipped, skipped, kept, gain, t);
 }
 
 /* reflect: the gradient by the signal. */
-template <int Size, known_rows Known>
-__global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known>())
+template <int Size>
+__global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
     varying_convolve(const __grid_constant__ gck_varying_job a, int items, int rows, bool reflect) {
     typedef config<Size> c;
     typedef typename c::transform f;
@@ -123,12 +123,12 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
         const int t = thread_of_segment<Size>();
         {
             const varying_item item = item_of(a, hidden(first) + group, items, rows);
-            transform_response<f, Known>(v, s, a.response, item.response, a.first_tap, a.taps, a.twiddles, t);
+            transform_response<f, ADJACENT>(v, s, a.response, item.response, a.first_tap, a.taps, a.twiddles, t);
             keep<f::P, f::T>(v, h + 2 * (t - held));
         }
         {
             const varying_item item = item_of(a, hidden(first) + group, items, rows);
-            if (!load_piece<f, Known>(v, a, item, reflect, t))
+            if (!load_piece<f>(v, a, item, reflect, t))
                 clear<f::P>(v);
             if (!reflect)
                 weigh<f>(v, a.blocks, item.piece, t);
@@ -138,13 +138,13 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
         multiply<f::P, f::T>(v, h + 2 * (t - held), reflect ? -1.0f : 1.0f);
         transform_barrier<f::T>();
         f::inverse(v, s, t, a.twiddles);
-        store_piece<f, Known>(v, a, item_of(a, hidden(first) + group, items, rows), reflect, t);
+        store_piece<f>(v, a, item_of(a, hidden(first) + group, items, rows), reflect, t);
     }
 }
 
 /* An item is a response; its sum goes over the pieces of its block in the rows that share it. */
-template <int Size, known_rows Known>
-__global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known>())
+template <int Size>
+__global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
     varying_response(const __grid_constant__ gck_varying_job a, int items, int rows) {
     typedef config<Size> c;
     typedef typename c::transform f;
@@ -170,9 +170,9 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
             const bool exists = number + group < items && !(rise && block == a.blocks.count - 1);
             const bool used = exists && row < a.sharing.rows;
             const bool loaded =
-                used && (second ? load_segment<f::P, f::T, Known>(v, a.output, row, piece.at + a.first_tap - a.offset,
-                                                                  2 * f::N, t)
-                                : load_segment<f::P, f::T, Known>(v, a.signal, row, piece.at, piece.frames, t));
+                used && (second ? load_segment<f::P, f::T, ADJACENT>(v, a.output, row,
+                                                                     piece.at + a.first_tap - a.offset, 2 * f::N, t)
+                                : load_segment<f::P, f::T, ADJACENT>(v, a.signal, row, piece.at, piece.frames, t));
             if (!loaded) {
                 if (c::groups == 1) {
                     step |= 1; /* neither of the two has anything to add */
@@ -197,33 +197,26 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
         if (!first)
             finish_sum<f>(v, s, sum + 2 * (t - held), a.twiddles, t);
         const int item = min(hidden(number) + group, items - 1), last = item % a.blocks.count == a.blocks.count - 1;
-        store_segment<f::P, f::T, false, Known>(v, target, item + (last ? 0 : rise), a.first_tap, 0,
-                                                number + group < items && !(rise && last) ? a.taps : 0, 1.0f, t);
+        store_segment<f::P, f::T, false, ADJACENT>(v, target, item + (last ? 0 : rise), a.first_tap, 0,
+                                                   number + group < items && !(rise && last) ? a.taps : 0, 1.0f, t);
     }
 }
 
 /* The launchers of one size. */
 template <int Size> struct launchers {
     static cudaError_t load() {
-        return load_kernels<Size>(varying_convolve<Size, ADJACENT>, varying_convolve<Size, STEPPED>,
-                                  varying_response<Size, ADJACENT>, varying_response<Size, STEPPED>);
-    }
-
-    static bool is_adjacent(const gck_varying_job *job) {
-        return job->signal.step == 1 && job->response.step == 1 && job->output.step == 1;
+        return load_kernels<Size>(varying_convolve<Size>, varying_response<Size>);
     }
 
     static cudaError_t convolve(const gck_varying_job *job, bool reflect, cudaStream_t stream) {
         const int rows = sharing_rows(job->sharing);
-        return launch_dependent(is_adjacent(job) ? varying_convolve<Size, ADJACENT> : varying_convolve<Size, STEPPED>,
-                                dim3(job->grid), config<Size>::threads, config<Size>::bytes, stream, *job,
-                                job->sharing.responses * rows * job->count, rows, reflect);
+        return launch_dependent(varying_convolve<Size>, dim3(job->grid), config<Size>::threads, config<Size>::bytes,
+                                stream, *job, job->sharing.responses * rows * job->count, rows, reflect);
     }
 
     static cudaError_t response(const gck_varying_job *job, cudaStream_t stream) {
-        return launch_dependent(is_adjacent(job) ? varying_response<Size, ADJACENT> : varying_response<Size, STEPPED>,
-                                dim3(job->grid), config<Size>::threads, config<Size>::bytes, stream, *job,
-                                job->sharing.responses * job->blocks.count, sharing_rows(job->sharing));
+        return launch_dependent(varying_response<Size>, dim3(job->grid), config<Size>::threads, config<Size>::bytes,
+                                stream, *job, job->sharing.responses * job->blocks.count, sharing_rows(job->sharing));
     }
 };
 

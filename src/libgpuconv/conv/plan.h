@@ -191,6 +191,16 @@ typedef struct gc_job_routes {
     int inputs, outputs, routes;
 } gc_job_routes;
 
+/* The arrays of a job, in the order of gpuconv_arrays_job, as bits. */
+typedef enum gc_job_arrays {
+    GC_SIGNAL = 1,
+    GC_OUTPUT = 2,
+    GC_RESPONSE = 4,
+    GC_SIGNAL_GRADIENT = 8,
+    GC_RESPONSE_GRADIENT = 16,
+    GC_JOB_ARRAYS = 5 /* how many there are */
+} gc_job_arrays;
+
 /* Factors of the samples of rows (gpuconv_arrays.h). GC_GATES_ALIKE: the samples of the signal, the output and the
  * gates have one type, and all steps are 1. */
 typedef enum gc_job_gates { GC_GATE_PRE = 1, GC_GATE_POST = 2, GC_GATE_SKIP = 4, GC_GATES_ALIKE = 8 } gc_job_gates;
@@ -210,8 +220,9 @@ typedef struct gc_job_shape {
     int64_t narrow;      /* the samples that are written have 16 bits */
     int64_t gates;       /* a sum of gc_job_gates */
     int64_t halves;      /* all samples have the same type of 16 bits, adjacent, in rows at multiples of 16 bytes */
-    int64_t plain;       /* GRADIENT_BOTH: signal, output and signal_gradient have one type and steps of 1; there is
-                            neither gain nor accumulation */
+    int64_t plain;       /* GRADIENT_BOTH: signal, output and signal_gradient have one type; there is neither gain nor
+                            accumulation */
+    int64_t spread;      /* a sum of gc_job_arrays: those whose step is not 1 */
 } gc_job_shape;
 
 /* Chunks of frames through the routes of a response, in order. */
@@ -302,9 +313,11 @@ typedef struct gc_rows_plan {
     bool rolling; /* responses belong to their chunk; else they are kept for all chunks */
     bool sums;    /* products are summed (gck_3pass_sum), else multiplied in place */
     int64_t response_transforms, source_transforms, result_transforms;
-    int64_t gates_at; /* where the workspace has the arrays of gates that take passes of their own; 0: none do */
-    int64_t bytes;    /* of the workspace */
-    double seconds;   /* predicted */
+    int64_t
+        copies_at;  /* where the workspace has the copies of arrays that the kernels do not serve; 0: there are none */
+    int copies;     /* a sum of gc_job_arrays: those that are copied */
+    int64_t bytes;  /* of the workspace */
+    double seconds; /* predicted */
 } gc_rows_plan;
 
 /* The plan of a problem: an algorithm with its sizes. */

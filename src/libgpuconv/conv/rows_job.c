@@ -106,6 +106,16 @@ static bool uses_response(const gpuconv_arrays_job *job) {
     return !job->prepared || job->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
 }
 
+/* Returns the arrays of a job whose step is not 1. */
+static int64_t spread_arrays(const gpuconv_arrays_job *job) {
+    const bool both = job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
+    const bool response = both ? !job->prepared : uses_response(job);
+    return (job->signal.step != 1 ? GC_SIGNAL : 0) | (job->output.step != 1 ? GC_OUTPUT : 0) |
+           (response && job->response.step != 1 ? GC_RESPONSE : 0) |
+           (both && job->signal_gradient.step != 1 ? GC_SIGNAL_GRADIENT : 0) |
+           (both && job->response_gradient.step != 1 ? GC_RESPONSE_GRADIENT : 0);
+}
+
 /* Checks the numbers of rows against the routes. */
 static gpuconv_status check_routed(const gpuconv_arrays_job *job, gc_job_shape *s, gpuconv_error *error) {
     if (uses_response(job) && job->response.rows != s->routes.routes)
@@ -204,8 +214,7 @@ static gpuconv_status check_gates(const gpuconv_arrays *place, const gpuconv_arr
     gpuconv_status status = job->pre ? check_gate(place, job->pre, x, "job.pre", error) : GPUCONV_OK;
     if (!status && job->post)
         status = check_gate(place, job->post, y, "job.post", error);
-    const bool adjacent = x->step == 1 && y->step == 1 && (!uses_response(job) || job->response.step == 1);
-    const bool alike = adjacent && x->type == y->type && (!job->pre || job->pre->type == x->type) &&
+    const bool alike = !s->spread && x->type == y->type && (!job->pre || job->pre->type == x->type) &&
                        (!job->post || job->post->type == x->type);
     s->gates = (job->pre ? GC_GATE_PRE : 0) | (job->post ? GC_GATE_POST : 0) | (job->skip ? GC_GATE_SKIP : 0) |
                (alike ? GC_GATES_ALIKE : 0);
@@ -240,9 +249,8 @@ static gpuconv_status check_both(const gpuconv_arrays *place, const gpuconv_arra
     if (!status)
         status = gc_job_check(place, &part[1], &second, error);
     s->operation = job->operation;
-    s->plain = x->type == y->type && x->type == gx->type && x->step == 1 && y->step == 1 && gx->step == 1 &&
-               (job->prepared || job->response.step == 1) && job->response_gradient.step == 1 && !job->gain &&
-               !job->accumulate;
+    s->plain = x->type == y->type && x->type == gx->type && !job->gain && !job->accumulate;
+    s->spread = spread_arrays(job);
     return status;
 }
 
@@ -276,7 +284,8 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
                         .signal_frames = job->signal.frames,
                         .output_frames = job->output.frames,
                         .offset = job->offset,
-                        .halves = uses_response(job) && has_halves(job)};
+                        .halves = uses_response(job) && has_halves(job),
+                        .spread = spread_arrays(job)};
     gpuconv_status status = check_varying(job, s, error);
     if (!status)
         status = check_gates(place, job, s, error);

@@ -192,9 +192,10 @@ typedef struct cuda_streamer {
     gpuconv_streamer base;
     gc_cuda_resources resources;
     int64_t history_frames;
-    /* A bank, and its samples where the caller's are not contiguous floats. */
+    float *out; /* the output of a block where the caller's samples are not adjacent, or not floats for a bank */
+    /* A bank, and its input where the caller's samples are not contiguous floats. */
     gc_bank *bank;
-    float *in, *out;
+    float *in;
     /* Or one job for each block. */
     gpuconv_responses *responses;
     gc_cuda_call call; /* its plan, which does not depend on the output's type */
@@ -284,6 +285,7 @@ static gpuconv_status open_window(cuda_streamer *s, const gpuconv_rows *response
     if (status)
         return status;
     s->history = gc_cuda_memory(&s->resources, s->base.channels * s->history_frames * each);
+    s->out = gc_cuda_memory(&s->resources, s->base.channels * s->base.block * each);
     s->window = gc_cuda_memory(&s->resources, s->base.channels * window * each);
     const gpuconv_arrays_job job = block_job(s);
     status = gc_cuda_prepare((const gc_cuda_arrays *)s->base.arrays, &job, &s->call, error);
@@ -344,13 +346,16 @@ static cudaError_t queue_window(cuda_streamer *s, const gpuconv_rows *in, const 
     const gpuconv_rows head = floats(s->window, s->base.channels, before, window);
     const gpuconv_rows body = floats(s->window + before, s->base.channels, s->base.block, window);
     const gpuconv_rows tail = floats(s->window + s->base.block, s->base.channels, before, window);
+    const gpuconv_rows buffer = gpuconv_rows_of_floats(s->out, s->base.channels, s->base.block);
     gpuconv_arrays_job job = block_job(s);
-    job.output = *out;
+    job.output = out->step == 1 ? *out : buffer;
     gc_cuda_call call = s->call;
     call.job = &job;
     cudaError_t err = gc_cuda_move(&kept, &head, stream);
     GC_CUDA_TRY(err, gc_cuda_move(in, &body, stream));
     GC_CUDA_TRY(err, call.plan.algorithm->run(&call, stream));
+    if (out->step != 1)
+        GC_CUDA_TRY(err, gc_cuda_move(&buffer, out, stream));
     return GC_CUDA_TRY(err, gc_cuda_move(&tail, &kept, stream));
 }
 
@@ -499,52 +504,69 @@ static gpuconv_status describe(const gpuconv_arrays_job *job, gc_job_plan *plan,
     return GPUCONV_OK;
 }
 
-/* Returns contiguous floats in the workspace for the rows of an array. */
-static gpuconv_rows floats_for(const gpuconv_rows *array, char **workspace) {
+/* Returns contiguous rows in the workspace for the rows of an array. */
+static gpuconv_rows rows_for(const gpuconv_rows *array, gpuconv_sample_type type, char **workspace) {
     gpuconv_rows made = gpuconv_rows_of_floats((float *)(void *)*workspace, array->rows, array->frames);
+    made.type = type;
     made.lengths = array->lengths;
     *workspace += gc_round_up(array->rows * array->frames * (int64_t)sizeof(float), 256);
     return made;
 }
 
-/* Queues a call whose gates take passes of their own: the gated sources are copied to the workspace, and the target
- * comes from there. */
-static cudaError_t run_gated(const gc_cuda_call *call, cudaStream_t stream) {
+/* An array of a job with its copy. */
+typedef struct copied_array {
+    const gpuconv_rows *array, *gate; /* gate: of a source, or NULL */
+    gpuconv_rows *copy;
+    bool written;
+} copied_array;
+
+static cudaError_t move(const gpuconv_rows *from, const gck_gates *gates, const gpuconv_rows *to, bool accumulate,
+                        cudaStream_t stream) {
+    const gck_rows source = gc_cuda_kernel_rows(from);
+    const gck_target target = {gc_cuda_kernel_rows(to), accumulate};
+    return gck_move(&source, gates, &target, to->rows, to->frames, stream);
+}
+
+/* Queues a call with copies: sources are copied to the workspace, through their gates, and targets come from there.
+ * Copies have the type of the array, or are floats where they are multiplied or added to. */
+static cudaError_t run_copied(const gc_cuda_call *call, cudaStream_t stream) {
     const gpuconv_arrays_job *job = call->job;
+    const bool both = job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
+    const bool gated = call->shape.gates && !(call->plan.algorithm->gated && call->shape.gates & GC_GATES_ALIKE);
     gpuconv_arrays_job plain = *job;
     gc_cuda_call inner = *call;
-    char *workspace = (char *)call->workspace + call->plan.gates_at;
-    const gck_gates none = {.factor = NULL}, all = gc_cuda_gates(job);
-    const gpuconv_rows *array[] = {&job->signal, &job->output}, *gate[] = {job->pre, job->post};
-    gpuconv_rows *own[] = {&plain.signal, &plain.output};
+    char *workspace = (char *)call->workspace + call->plan.copies_at;
+    copied_array all[GC_JOB_ARRAYS] = {{&job->signal, gated ? job->pre : NULL, &plain.signal, false},
+                                       {&job->output, gated ? job->post : NULL, &plain.output, false},
+                                       {&job->response, NULL, &plain.response, false},
+                                       {&job->signal_gradient, NULL, &plain.signal_gradient, false},
+                                       {&job->response_gradient, NULL, &plain.response_gradient, false}};
     cudaError_t err = cudaSuccess;
-    plain.pre = plain.post = NULL;
-    plain.skip = NULL;
-    inner.job = &plain;
-    for (int i = 0; i < 2; i++) {
-        const bool written = array[i] == gc_job_written(job);
-        if (!gate[i] && !(written && job->skip))
+    for (int i = 0; i < GC_JOB_ARRAYS; i++) {
+        copied_array *a = &all[i];
+        if (!(call->plan.copies & 1 << i))
             continue;
-        *own[i] = floats_for(array[i], &workspace);
-        if (written) {
-            plain.accumulate = false;
-            continue;
-        }
-        const gck_rows from = gc_cuda_kernel_rows(array[i]);
-        const gck_target to = {gc_cuda_kernel_rows(own[i]), 0};
-        gck_gates gates = none;
-        gates.source = gc_cuda_kernel_rows(gate[i]);
-        GC_CUDA_TRY(err, gck_move(&from, &gates, &to, array[i]->rows, array[i]->frames, stream));
+        a->written = both ? i > 2 : a->array == gc_job_written(job);
+        const bool floats = a->gate || (a->written && (gated || job->accumulate));
+        *a->copy = rows_for(a->array, floats ? GPUCONV_SAMPLE_F32 : a->array->type, &workspace);
+        const gck_gates gates = {.source = gc_cuda_kernel_rows_if(a->gate)};
+        plain.accumulate = plain.accumulate && !a->written;
+        if (!a->written)
+            GC_CUDA_TRY(err, move(a->array, &gates, a->copy, false, stream));
     }
+    plain.pre = gated ? NULL : job->pre;
+    plain.post = gated ? NULL : job->post;
+    plain.skip = gated ? NULL : job->skip;
+    inner.job = &plain;
     GC_CUDA_TRY(err, call->plan.algorithm->run(&inner, stream));
-    const gpuconv_rows *made = gc_job_written(&plain), *target = gc_job_written(job);
-    if (made->data == target->data)
-        return err;
-    const gck_rows from = gc_cuda_kernel_rows(made);
-    const gck_target to = {gc_cuda_kernel_rows(target), job->accumulate};
-    gck_gates gates = all;
-    gates.source = none.source;
-    return GC_CUDA_TRY(err, gck_move(&from, &gates, &to, target->rows, target->frames, stream));
+    gck_gates gates = {.factor = NULL};
+    if (gated && job->operation != GPUCONV_ARRAYS_GRADIENT_RESPONSE)
+        gates = gc_cuda_gates(job);
+    gates.source = (gck_rows){.data = NULL};
+    for (int i = 0; i < GC_JOB_ARRAYS; i++)
+        if (all[i].written)
+            GC_CUDA_TRY(err, move(all[i].copy, &gates, all[i].array, job->accumulate, stream));
+    return err;
 }
 
 static gpuconv_status run(const gc_job_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
@@ -567,7 +589,7 @@ static gpuconv_status run(const gc_job_plan *plan, const gpuconv_arrays_job *job
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "workspace is %p; use an address aligned to 256 bytes",
                        workspace);
     return gc_cuda_check(error, device,
-                         call.plan.gates_at ? run_gated(&call, stream) : call.plan.algorithm->run(&call, stream));
+                         call.plan.copies_at ? run_copied(&call, stream) : call.plan.algorithm->run(&call, stream));
 }
 
 const gc_rows_executor gc_rows_cuda = {

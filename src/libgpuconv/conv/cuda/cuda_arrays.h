@@ -103,6 +103,7 @@ struct gc_cuda_rows {
     bool varying;           /* serves filters that change with time */
     bool both;              /* serves GRADIENT_BOTH of plain samples without routes */
     bool gated;             /* serves gates of the type of the samples; elsewhere they take passes of their own */
+    bool stepped;           /* serves steps other than 1; elsewhere such rows are copied */
 
     /* Loads the kernels on the current device, so that no launch has to. */
     cudaError_t (*load)(int shared_bytes_max);

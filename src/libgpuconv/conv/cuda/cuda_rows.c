@@ -62,22 +62,25 @@ bool gc_rows_fits(const gc_problem *p, const gc_device *device, int64_t points, 
     return gc_rows_size((const gc_cuda_rows *)c->algorithm, device, points) >= 0;
 }
 
-/* Adds the time of gates. Those that the kernels do not know (`apart`) take passes with arrays of floats in the
- * workspace: for the gated sources, and for a target whose sums are gated. */
-static void plan_gates(const gc_job_shape *s, const gc_costs *costs, bool apart, gc_rows_plan *plan) {
-    const int64_t outputs = s->routes.routes ? s->batch * s->routes.outputs : s->rows;
-    const int64_t samples[] = {s->rows * s->signal_frames, outputs * s->output_frames};
-    const int written = s->operation == GPUCONV_ARRAYS_CONVOLVE          ? 1
-                        : s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? 0
-                                                                         : -1;
-    plan->gates_at = apart ? gc_max(256, gc_round_up(plan->bytes, 256)) : 0;
-    plan->bytes = apart ? plan->gates_at : plan->bytes;
-    for (int i = 0; i < 2; i++) {
-        const int64_t used = (i ? GC_GATE_POST : GC_GATE_PRE) | (i == written ? GC_GATE_SKIP : 0);
-        if (!(s->gates & used))
+/* Adds the time of gates and of copies, which are floats in the workspace: of arrays with a step, where the kernels
+ * need adjacent samples; and of gated sources and a target whose sums are gated, where they do not know the gates. */
+static void plan_copies(const gc_job_shape *s, const gc_costs *costs, const gc_cuda_rows *a, gc_rows_plan *plan) {
+    const int64_t outputs = s->routes.routes ? s->batch * s->routes.outputs : s->rows, x = s->rows * s->signal_frames,
+                  h = s->responses * gc_max(1, s->blocks) * s->taps;
+    const int64_t samples[GC_JOB_ARRAYS] = {x, outputs * s->output_frames, h, x, h};
+    const bool convolve = s->operation == GPUCONV_ARRAYS_CONVOLVE;
+    const bool target = convolve || s->operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL;
+    const int64_t gated = (s->gates & GC_GATE_PRE ? GC_SIGNAL : 0) | (s->gates & GC_GATE_POST ? GC_OUTPUT : 0) |
+                          (target && s->gates & GC_GATE_SKIP ? convolve ? GC_OUTPUT : GC_SIGNAL : 0);
+    plan->copies = (int)((a->stepped ? 0 : s->spread) | (a->gated && s->gates & GC_GATES_ALIKE ? 0 : gated));
+    plan->copies_at = plan->copies ? gc_max(256, gc_round_up(plan->bytes, 256)) : 0;
+    plan->bytes = plan->copies ? plan->copies_at : plan->bytes;
+    for (int i = 0; i < GC_JOB_ARRAYS; i++) {
+        const bool copied = plan->copies & 1 << i;
+        if (!copied && !(gated & 1 << i))
             continue;
         plan->seconds += 2 * (double)samples[i] * costs->seconds[GC_COST_CUDA_OUTPUT];
-        if (!apart)
+        if (!copied)
             continue;
         plan->bytes += gc_round_up(samples[i] * (int64_t)sizeof(float), 256);
         plan->seconds += GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
@@ -96,8 +99,8 @@ static bool make(const gc_problem *p, const gc_device *device, const gc_costs *c
     *plan = (gc_rows_plan){.algorithm = a, .size = gc_rows_size(a, device, points), .points = points / 2};
     if (!a->plan(p, device, costs, plan))
         return false;
-    if (p->rows.shape.gates)
-        plan_gates(&p->rows.shape, costs, !a->gated || !(p->rows.shape.gates & GC_GATES_ALIKE), plan);
+    if (s->gates || s->spread)
+        plan_copies(s, costs, a, plan);
     return true;
 }
 

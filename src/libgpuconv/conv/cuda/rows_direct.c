@@ -145,5 +145,8 @@ static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
     return by_response ? gck_job_direct_gradient(&d, stream) : gck_job_direct_convolve(&d, stream);
 }
 
-const gc_cuda_rows gc_rows_direct = {
-    .row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_DIRECT, "direct", 0, 0), .load = load, .plan = plan, .run = run};
+const gc_cuda_rows gc_rows_direct = {.row = GC_ROWS_ENTRY(GPUCONV_ALGORITHM_DIRECT, "direct", 0, 0),
+                                     .stepped = true,
+                                     .load = load,
+                                     .plan = plan,
+                                     .run = run};
