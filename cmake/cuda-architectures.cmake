@@ -1,12 +1,13 @@
 # Chooses the GPU architectures of a build that names none: machine code for each generation from Turing (7.5) to the newest
-# that this nvcc knows, except 10.0, for which ptxas 13.0 spills registers of the batch kernels (PTX of 9.0 serves it), and PTX of three of them, which the driver compiles on devices of other architectures: of 7.5 for what
-# is older than 9.0 and has no machine code here, of 9.0 and of the newest one for what comes later.
+# that this nvcc knows, and PTX of 9.0 (of the newest one, if that is older), which the driver compiles for later devices
+# without machine code here. Code of 8.6 runs on 8.7 and 8.9, code of 12.0 on 12.1. 10.0 has none, because ptxas 13.0
+# spills registers of the batch kernels there.
 execute_process(COMMAND ${GPUCONV_NVCC} --list-gpu-code OUTPUT_VARIABLE known RESULT_VARIABLE failed ERROR_QUIET)
 if(failed)
     message(FATAL_ERROR "gpuconv: ${GPUCONV_NVCC} --list-gpu-code failed; name the architectures, as -DCMAKE_CUDA_ARCHITECTURES=86")
 endif()
 set(chosen)
-foreach(number 75 80 86 89 90 120)
+foreach(number 75 80 86 90 120)
     if(known MATCHES "sm_${number}[ \n\r]")
         list(APPEND chosen ${number})
     endif()
@@ -14,10 +15,13 @@ endforeach()
 if(NOT chosen)
     message(FATAL_ERROR "gpuconv: ${GPUCONV_NVCC} knows no architecture from 7.5 to 12.0; use CUDA 11.5 or later")
 endif()
-list(GET chosen -1 newest)
+set(ptx 90)
+if(NOT 90 IN_LIST chosen)
+    list(GET chosen -1 ptx)
+endif()
 set(architectures)
 foreach(number ${chosen})
-    if(number EQUAL 75 OR number EQUAL 90 OR number EQUAL newest)
+    if(number EQUAL ptx)
         list(APPEND architectures ${number})
     else()
         list(APPEND architectures ${number}-real)
