@@ -19,12 +19,6 @@
 
 namespace {
 
-/* Returns a row of an array as its only row. */
-__device__ __forceinline__ gck_rows only_row(const gck_rows &rows, int64_t row) {
-    const int bytes = rows.sample == GCK_F32 ? 4 : 2;
-    return {(char *)rows.data + row_start(rows, row) * bytes, row_frames(rows, row), 0, 1, NULL, NULL, rows.sample};
-}
-
 /* What a group of threads computes: part `part` of a row with its response. */
 struct chip_item {
     int row, response, part;

@@ -105,6 +105,13 @@ template <int Size> __device__ __forceinline__ part_range range_of(int part, int
     return {begin, end, config<Size>::groups > 1 ? begin + (count + parts - 1) / parts : end};
 }
 
+/* Returns a row of an array as its only row: a turn of a loop may then load a row of either of two arrays. The step
+ * is 1. */
+__device__ __forceinline__ gck_rows only_row(const gck_rows &rows, int64_t row) {
+    const int bytes = rows.sample == GCK_F32 ? 4 : 2;
+    return {(char *)rows.data + row_start(rows, row) * bytes, row_frames(rows, row), 0, 1, NULL, NULL, rows.sample};
+}
+
 /* Loads and transforms `taps` taps of a response from `first_tap` on, scaled for the inverse. */
 template <typename F, known_rows Known>
 __device__ __forceinline__ void transform_response(float2 *v, float2 *s, const gck_rows &response, int64_t row,

@@ -68,6 +68,65 @@ __device__ __forceinline__ segment segment_of(const gck_chip_gradient &a, const 
     return {min(row, a.sharing.rows - 1), pair < i.end && row < a.sharing.rows, (int64_t)(pair % a.segments) * a.hop};
 }
 
+/* Adds conj(X) v to the sum. x or stash and `rest`: X; sum, sums or `total`: the sum. Loads come before stores: a store
+ * would hold up the loads behind it. */
+template <int Size>
+__device__ __forceinline__ void add_product(const float2 *v, const float2 *x, const float4 *stash, const float2 *rest,
+                                            float2 *sum, float4 *sums, float2 *total) {
+    typedef typename config<Size>::transform f;
+    typedef places<Size> keeps;
+    constexpr int PAIRS = keeps::sum_held ? 4 : 2, THREADS = config<Size>::threads;
+#pragma unroll
+    for (int k = 0; k < f::P; k += 2 * PAIRS) {
+        float4 w[PAIRS], to[PAIRS];
+#pragma unroll
+        for (int i = 0; i < PAIRS; i++) {
+            const int j = k + 2 * i;
+            if constexpr (keeps::x_held)
+                w[i] = make_float4(x[j].x, x[j].y, x[j + 1].x, x[j + 1].y);
+            else if (j < 2 * keeps::stashed)
+                w[i] = stash[j / 2 * THREADS];
+            else
+                w[i] = *(const float4 *)(rest + j * f::T);
+            if (j < keeps::sum_held)
+                to[i] = make_float4(sum[j].x, sum[j].y, sum[j + 1].x, sum[j + 1].y);
+            else if (keeps::sum_held)
+                to[i] = sums[(j - keeps::sum_held) / 2 * THREADS];
+            else
+                to[i] = *(const float4 *)(total + j * f::T);
+        }
+#pragma unroll
+        for (int i = 0; i < PAIRS; i++) {
+            const int j = k + 2 * i;
+            const float2 a0 = mul_add(v[j], make_float2(w[i].x, -w[i].y), make_float2(to[i].x, to[i].y));
+            const float2 a1 = mul_add(v[j + 1], make_float2(w[i].z, -w[i].w), make_float2(to[i].z, to[i].w));
+            const float4 added = make_float4(a0.x, a0.y, a1.x, a1.y);
+            if (j < keeps::sum_held) {
+                sum[j] = a0;
+                sum[j + 1] = a1;
+            } else if (keeps::sum_held)
+                sums[(j - keeps::sum_held) / 2 * THREADS] = added;
+            else
+                *(float4 *)(total + j * f::T) = added;
+        }
+    }
+}
+
+/* Loads the sum. */
+template <int Size>
+__device__ __forceinline__ void load_sum(float2 *v, const float2 *sum, const float4 *sums, const float2 *total) {
+    typedef typename config<Size>::transform f;
+    constexpr int HELD = places<Size>::sum_held;
+#pragma unroll
+    for (int j = 0; j < f::P; j += 2) {
+        const float4 w = j < HELD ? make_float4(sum[j].x, sum[j].y, sum[j + 1].x, sum[j + 1].y)
+                         : HELD   ? sums[(j - HELD) / 2 * config<Size>::threads]
+                                  : *(const float4 *)(total + j * f::T);
+        v[j] = make_float2(w.x, w.y);
+        v[j + 1] = make_float2(w.z, w.w);
+    }
+}
+
 /* An item is a response and one of `splits` ranges of the `pairs` of segments of all its rows. The target has splits x
  * responses rows: with several splits it is the partial sums. */
 template <int Size, known_rows Known>
@@ -76,7 +135,6 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
     typedef config<Size> c;
     typedef typename c::transform f;
     typedef places<Size> keeps;
-    constexpr int PAIRS = keeps::sum_held ? 4 : 2;
     extern __shared__ __align__(16) float2 shared[];
     float2 *s = shared + group_of_thread<Size>() * c::stride, v[f::P], sum[keeps::sum_held ? keeps::sum_held : 1];
     float2 x[keeps::x_held ? f::P : 1];
@@ -97,11 +155,6 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
         own->response = response;
         own->end = range.end;
         own->last = range.last;
-        if (!a.spectra) {
-            const int t = hidden_thread<Size>();
-            transform_response<f, UNKNOWN>(v, s, a.response, response, 0, a.taps, a.twiddles, t);
-            keep<f::P, f::T>(v, scratch(0));
-        }
         if constexpr (keeps::sum_held > 0) {
             clear<keeps::sum_held>(sum);
 #pragma unroll
@@ -111,93 +164,63 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
             clear<f::P>(v);
             keep<f::P, f::T>(v, scratch(2));
         }
+        /* Turns of one copy of each transform: the response, if it is fresh; the segments; the sum. */
+        bool fresh = !a.spectra;
 #pragma unroll 1
-        for (int pair = range.begin; pair < own->last; pair++) {
-            int t = hidden_thread<Size>();
-            segment at = segment_of(a, item_of(own), pair);
-            if (!at.exists || !load_segment<f::P, f::T, Known>(v, a.x, at.row, at.n, a.hop, t))
-                clear<f::P>(v);
-            scale<f::P>(v, 1.0f / f::N);
-            transform_barrier<f::T>();
-            f::forward(v, s, t, a.twiddles);
+        for (int pair = range.begin - fresh; pair <= own->last; pair++) {
+            const bool ends = pair == own->last;
+#pragma unroll 1
+            for (int second = fresh; second < 2 && !ends; second++) { /* x, then g */
+                const int t = hidden_thread<Size>();
+                const segment at = segment_of(a, item_of(own), pair);
+                const gck_rows from = fresh    ? only_row(a.response, own->response)
+                                      : second ? only_row(a.g, at.row)
+                                               : only_row(a.x, at.row);
+                const int64_t frame = fresh ? 0 : at.n + (second ? a.shift : 0);
+                const int window = fresh ? (int)a.taps : second ? 2 * f::N : a.hop;
+                if (!(fresh || at.exists) || !load_segment<f::P, f::T, Known>(v, from, 0, frame, window, t))
+                    clear<f::P>(v);
+                if (fresh || !second)
+                    scale<f::P>(v, 1.0f / f::N);
+                transform_barrier<f::T>();
+                f::forward(v, s, t, a.twiddles);
+                if (second)
+                    continue;
 #pragma unroll
-            for (int j = 0; j < f::P; j += 2) {
-                const float4 w = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
-                if constexpr (keeps::x_held) {
-                    x[j] = v[j];
-                    x[j + 1] = v[j + 1];
-                } else if (j < 2 * keeps::stashed)
-                    stash[j / 2 * c::threads] = w;
-                else
-                    *(float4 *)(scratch(1) + j * f::T) = w;
-            }
-            at = segment_of(a, item_of(own), pair);
-            if (!at.exists || !load_segment<f::P, f::T, Known>(v, a.g, at.row, at.n + a.shift, 2 * f::N, t))
-                clear<f::P>(v);
-            transform_barrier<f::T>();
-            f::forward(v, s, t, a.twiddles);
-#pragma unroll
-            for (int k = 0; k < f::P;
-                 k += 2 * PAIRS) { /* loads before stores: a store would hold up the loads behind it */
-                float4 w[PAIRS], to[PAIRS];
-#pragma unroll
-                for (int i = 0; i < PAIRS; i++) {
-                    const int j = k + 2 * i;
-                    if constexpr (keeps::x_held)
-                        w[i] = make_float4(x[j].x, x[j].y, x[j + 1].x, x[j + 1].y);
-                    else if (j < 2 * keeps::stashed)
-                        w[i] = stash[j / 2 * c::threads];
+                for (int j = 0; j < f::P; j += 2) {
+                    const float4 w = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+                    if constexpr (keeps::x_held) {
+                        x[j] = v[j];
+                        x[j + 1] = v[j + 1];
+                    } else if (j < 2 * keeps::stashed)
+                        stash[j / 2 * c::threads] = w;
                     else
-                        w[i] = *(const float4 *)(scratch(1) + j * f::T);
-                    if (j < keeps::sum_held)
-                        to[i] = make_float4(sum[j].x, sum[j].y, sum[j + 1].x, sum[j + 1].y);
-                    else if (keeps::sum_held)
-                        to[i] = sums[(j - keeps::sum_held) / 2 * c::threads];
-                    else
-                        to[i] = *(const float4 *)(scratch(2) + j * f::T);
-                }
-#pragma unroll
-                for (int i = 0; i < PAIRS; i++) {
-                    const int j = k + 2 * i;
-                    const float2 a0 = mul_add(v[j], make_float2(w[i].x, -w[i].y), make_float2(to[i].x, to[i].y));
-                    const float2 a1 = mul_add(v[j + 1], make_float2(w[i].z, -w[i].w), make_float2(to[i].z, to[i].w));
-                    const float4 added = make_float4(a0.x, a0.y, a1.x, a1.y);
-                    if (j < keeps::sum_held) {
-                        sum[j] = a0;
-                        sum[j + 1] = a1;
-                    } else if (keeps::sum_held)
-                        sums[(j - keeps::sum_held) / 2 * c::threads] = added;
-                    else
-                        *(float4 *)(scratch(2) + j * f::T) = added;
+                        *(float4 *)(scratch(1) + j * f::T) = w;
                 }
             }
+            if (fresh) {
+                keep<f::P, f::T>(v, scratch(0));
+                fresh = false;
+                continue;
+            }
+            if (ends)
+                load_sum<Size>(v, sum, sums, scratch(2));
+            else
+                add_product<Size>(v, x, stash, scratch(1), sum, sums, scratch(2));
             transform_barrier<f::T>(); /* H is not loaded earlier: no registers are left for it */
-            const float2 *h = a.spectra ? a.spectra + (int64_t)own->response * f::N + 2 * t : scratch(0);
-            multiply<f::P, f::T>(v, h, -1.0f);
+            int t = hidden_thread<Size>();
+            if (!ends)
+                multiply<f::P, f::T>(v, a.spectra ? a.spectra + (int64_t)own->response * f::N + 2 * t : scratch(0),
+                                     -1.0f);
             f::inverse(v, s, t, a.twiddles);
             t = hidden_thread<Size>();
-            at = segment_of(a, item_of(own), pair);
-            store_plain_segment<f::P, f::T, Known>(v, a.signal, at.row, at.n, 0, at.exists ? a.hop : 0, t);
-        }
-        const int t = hidden_thread<Size>();
-        if constexpr (keeps::sum_held > 0) {
-#pragma unroll
-            for (int j = 0; j < keeps::sum_held; j++)
-                v[j] = sum[j];
-#pragma unroll
-            for (int j = keeps::sum_held; j < f::P; j += 2) {
-                const float4 w = sums[(j - keeps::sum_held) / 2 * c::threads];
-                v[j] = make_float2(w.x, w.y);
-                v[j + 1] = make_float2(w.z, w.w);
-            }
-            transform_barrier<f::T>();
-            f::inverse(v, s, t, a.twiddles);
-        } else {
-            finish_sum<f>(v, s, scratch(2), a.twiddles, t);
+            const segment at = segment_of(a, item_of(own), pair);
+            if (!ends)
+                store_plain_segment<f::P, f::T, Known>(v, a.signal, at.row, at.n, 0, at.exists ? a.hop : 0, t);
         }
         const int mine = own->first + group_of_thread<Size>(), part = min(mine, items - 1) % a.splits;
         store_segment<f::P, f::T, false, ADJACENT>(v, a.target, part * a.sharing.responses + own->response, 0, 0,
-                                                   mine < items ? (int)a.taps : 0, 1.0f, t);
+                                                   mine < items ? (int)a.taps : 0, 1.0f, hidden_thread<Size>());
     }
 }
 

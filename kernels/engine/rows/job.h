@@ -157,9 +157,9 @@ typedef struct gck_chip_gradient {
 
 cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, cudaStream_t stream);
 
-/* Both gradients (rows/chip_both.cu), from the same transforms of g. x, g and `signal` have samples of one type and
- * steps of 1; there are neither gains nor gates, and `signal` is overwritten. Returns what a block takes; `scratch` is
- * as above. */
+/* Both gradients (rows/chip_both.cu), from the same transforms of g. x, g, `signal` and the response have samples of
+ * one type and steps of 1; there are neither gains nor gates, and `signal` is overwritten. Returns what a block takes;
+ * `scratch` is as above. */
 gck_chip_sizes gck_chip_query_both(int size);
 cudaError_t gck_chip_load_both(int shared_bytes_max);
 cudaError_t gck_chip_both(int size, const gck_chip_gradient *job, cudaStream_t stream);

@@ -58,62 +58,26 @@ __global__ void move_rows(const __grid_constant__ row_copy c) {
             c.store(row, n, c.value(row, n));
 }
 
-/* Calls f with a null pointer to the type of samples. */
-template <typename F> __device__ __forceinline__ void with_type(int sample, F f) {
-    if (sample == GCK_F32)
-        f((float *)NULL);
-    else if (sample == GCK_F16)
-        f((__half *)NULL);
-    else
-        f((__nv_bfloat16 *)NULL);
-}
-
-/* Frame n of row r of a tile, which a thread accesses in turn i: adjacent threads access adjacent rows or frames. */
-struct tile_place {
-    int r, n;
-};
-
-__device__ __forceinline__ tile_place place_in_tile(bool by_rows, int i) {
-    const int lane = threadIdx.x % TILE, line = threadIdx.x / TILE + i * (MOVE_THREADS / TILE);
-    return by_rows ? tile_place{lane, line} : tile_place{line, lane};
-}
-
 /* Copies tiles of TILE rows x TILE frames through shared memory, where the frames of one side lie apart: there adjacent
- * threads access adjacent rows. There are no gates. block.x: tiles of frames; block.y: tiles of rows, in steps of the
- * grid. All loads of a thread are in flight at a time. */
+ * threads access adjacent rows. block.x: tiles of frames; block.y: tiles of rows, in steps of the grid. */
 __global__ void move_tiles(const __grid_constant__ row_copy c) {
-    constexpr int TURNS = TILE * TILE / MOVE_THREADS;
     __shared__ float tile[TILE][TILE + 1];
     const bool rows_in = c.from.step != 1, rows_out = c.to.rows.step != 1;
+    const int lane = threadIdx.x % TILE, first = threadIdx.x / TILE;
     const int64_t frame = (int64_t)blockIdx.x * TILE;
     pdl_wait();
     for (int64_t row = (int64_t)blockIdx.y * TILE; row < c.rows; row += (int64_t)gridDim.y * TILE) {
-        with_type(c.from.sample, [&](auto type) {
-            float x[TURNS];
-#pragma unroll
-            for (int i = 0; i < TURNS; i++) {
-                const tile_place p = place_in_tile(rows_in, i);
-                const int64_t r = row + p.r, n = frame + p.n;
-                const bool inside = c.has(r, n) && n < frames_to_write(c.to, r).valued && n < row_frames(c.from, r);
-                const auto *at = (decltype(type))c.from.data + (inside ? row_start(c.from, r) + n * c.from.step : 0);
-                x[i] = inside ? sample_of(*at) : 0.0f;
-            }
-#pragma unroll
-            for (int i = 0; i < TURNS; i++)
-                tile[place_in_tile(rows_in, i).r][place_in_tile(rows_in, i).n] = x[i];
-        });
+        for (int i = first; i < TILE; i += MOVE_THREADS / TILE) {
+            const int r = rows_in ? lane : i, n = rows_in ? i : lane;
+            if (c.has(row + r, frame + n))
+                tile[r][n] = c.value(row + r, frame + n);
+        }
         __syncthreads();
-        with_type(c.to.rows.sample, [&](auto type) {
-#pragma unroll
-            for (int i = 0; i < TURNS; i++) {
-                const tile_place p = place_in_tile(rows_out, i);
-                const int64_t r = row + p.r, n = frame + p.n;
-                if (!c.has(r, n))
-                    continue;
-                auto &y = ((decltype(type))c.to.rows.data)[row_start(c.to.rows, r) + n * c.to.rows.step];
-                set_sample(y, c.to.accumulate ? sample_of(y) + tile[p.r][p.n] : tile[p.r][p.n]);
-            }
-        });
+        for (int i = first; i < TILE; i += MOVE_THREADS / TILE) {
+            const int r = rows_out ? lane : i, n = rows_out ? i : lane;
+            if (c.has(row + r, frame + n))
+                c.store(row + r, frame + n, tile[r][n]);
+        }
         __syncthreads();
     }
 }
@@ -152,8 +116,7 @@ cudaError_t gck_move(const gck_rows *from, const gck_gates *gates, const gck_tar
                      cudaStream_t stream) {
     static const gck_gates none = {};
     const row_copy copy = {*from, gates ? *gates : none, *to, rows, frames};
-    const bool gated = gates && (gates->source.data || gates->target.data || gates->factor);
-    const bool tiles = !gated && rows >= TILE / 4 && (from->step != 1 || to->rows.step != 1);
+    const bool tiles = rows >= TILE / 4 && (from->step != 1 || to->rows.step != 1);
     const int64_t across = tiles ? TILE : MOVE_THREADS, down = tiles ? TILE : 1;
     const dim3 grid((unsigned)((frames + across - 1) / across),
                     (unsigned)min((rows + down - 1) / down, (int64_t)ROWS_MAX));

@@ -68,14 +68,18 @@ __device__ __forceinline__ int hidden(int value) {
     return value;
 }
 
-/* Loads a piece, or the frames of the output that it meets (reflect). Returns whether there is a frame. */
+/* Loads a response, or a piece or the frames of the output that it meets (reflect). Returns whether there is a frame;
+ * if not, v is not written. */
 template <typename F>
-__device__ __forceinline__ bool load_piece(float2 *v, const gck_varying_job &a, const varying_item &item, bool reflect,
-                                           int t) {
-    const int64_t at = item.piece.at + (reflect ? a.first_tap - a.offset : 0);
-    return item.exists && item.piece.frames &&
-           load_segment<F::P, F::T, ADJACENT>(v, reflect ? a.output : a.signal, item.row, at,
-                                              reflect ? 2 * F::N : item.piece.frames, t);
+__device__ __forceinline__ bool load_turn(float2 *v, const gck_varying_job &a, const varying_item &item, bool response,
+                                          bool reflect, int t) {
+    const gck_rows x = response  ? only_row(a.response, item.response)
+                       : reflect ? only_row(a.output, item.row)
+                                 : only_row(a.signal, item.row);
+    const int64_t at = response ? a.first_tap : item.piece.at + (reflect ? a.first_tap - a.offset : 0);
+    const int window = response ? a.taps : reflect ? 2 * F::N : item.piece.frames;
+    return (response || (item.exists && item.piece.frames)) &&
+           load_segment<F::P, F::T, ADJACENT>(v, x, 0, at, window, t);
 }
 
 /* Stores what a piece adds to the output, or the gradient by the piece (reflect). */
@@ -121,20 +125,20 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
         if (!any)
             continue;
         const int t = thread_of_segment<Size>();
-        {
+#pragma unroll 1
+        for (int turn = 0; turn < 2; turn++) { /* the response, then the piece: one copy of the transform */
             const varying_item item = item_of(a, hidden(first) + group, items, rows);
-            transform_response<f, ADJACENT>(v, s, a.response, item.response, a.first_tap, a.taps, a.twiddles, t);
-            keep<f::P, f::T>(v, h + 2 * (t - held));
-        }
-        {
-            const varying_item item = item_of(a, hidden(first) + group, items, rows);
-            if (!load_piece<f>(v, a, item, reflect, t))
+            if (!load_turn<f>(v, a, item, turn == 0, reflect, t))
                 clear<f::P>(v);
-            if (!reflect)
+            if (turn == 0)
+                scale<f::P>(v, 1.0f / f::N);
+            else if (!reflect)
                 weigh<f>(v, a.blocks, item.piece, t);
+            transform_barrier<f::T>();
+            f::forward(v, s, t, a.twiddles);
+            if (turn == 0)
+                keep<f::P, f::T>(v, h + 2 * (t - held));
         }
-        transform_barrier<f::T>();
-        f::forward(v, s, t, a.twiddles);
         multiply<f::P, f::T>(v, h + 2 * (t - held), reflect ? -1.0f : 1.0f);
         transform_barrier<f::T>();
         f::inverse(v, s, t, a.twiddles);

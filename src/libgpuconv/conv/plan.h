@@ -220,8 +220,8 @@ typedef struct gc_job_shape {
     int64_t narrow;      /* the samples that are written have 16 bits */
     int64_t gates;       /* a sum of gc_job_gates */
     int64_t halves;      /* all samples have the same type of 16 bits, adjacent, in rows at multiples of 16 bytes */
-    int64_t plain;       /* GRADIENT_BOTH: signal, output and signal_gradient have one type; there is neither gain nor
-                            accumulation */
+    int64_t plain;       /* GRADIENT_BOTH: signal, output, response and signal_gradient have one type; there is neither
+                            gain nor accumulation */
     int64_t spread;      /* a sum of gc_job_arrays: those whose step is not 1 */
 } gc_job_shape;
 

@@ -249,7 +249,8 @@ static gpuconv_status check_both(const gpuconv_arrays *place, const gpuconv_arra
     if (!status)
         status = gc_job_check(place, &part[1], &second, error);
     s->operation = job->operation;
-    s->plain = x->type == y->type && x->type == gx->type && !job->gain && !job->accumulate;
+    s->plain = x->type == y->type && x->type == gx->type && (job->prepared || x->type == job->response.type) &&
+               !job->gain && !job->accumulate;
     s->spread = spread_arrays(job);
     return status;
 }
