@@ -131,7 +131,8 @@ typedef struct gpuconv_rows {
                                    On a GPU 0 or more. Rows that are written may not overlap */
     int64_t step;             /**< elements from one frame to the next. 1: contiguous, and fastest. Negative: backwards
                                    from `data`. 0 in an array that is read: one sample for all frames. On a GPU
-                                   between -2^29 and 2^29 */
+                                   between -2^29 and 2^29, and other steps than 1 take copies in the workspace, as many
+                                   floats as the array has samples (direct sums take none) */
     const int64_t *starts;    /**< first element of every row, instead of stride; or NULL */
     const int64_t *lengths;   /**< frames of every row; or NULL */
 } gpuconv_rows;
@@ -160,8 +161,9 @@ typedef enum gpuconv_arrays_operation {
                                           gain_i x_i[n] g_i[n + k - offset], where `output` holds g; the correlation
                                           with the signal */
     GPUCONV_ARRAYS_GRADIENT_BOTH /**< signal_gradient and response_gradient: both of them, from `signal`, `response` and
-                                      `output`. On a GPU g is read and transformed once where x, g and signal_gradient
-                                      have one type and steps of 1, without gain, gates, routes and accumulate;
+                                      `output`. On a GPU g is read and transformed once where x, g, signal_gradient
+                                      and the response have one type, without gain, gates, routes and
+                                      accumulate;
                                     elsewhere this is the one job after the other */
 } gpuconv_arrays_operation;
 
