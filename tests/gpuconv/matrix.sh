@@ -178,8 +178,8 @@ wrong w.txt "w.txt, line 1: a row without factors" 'row 1'
 printf '1\n0.25\n' >one.coeff
 printf '\0\0\200\077\0\0\0\277' >two.raw # 1 -0.5
 cat >brute.conf <<'END'
-# comments and settings of the program itself are skipped
-float_bits: 32; sampling_rate: 48000; filter_length: 1,8;
+# comments are skipped, settings of the program itself are noted
+float_bits: 32; sampling_rate: 48000; filter_length: 1,8; powersave: true; safety_limit: 0; float_bits: 64;
 logic: "cli" { port: 3000; };
 coeff "a" { filename: "one.coeff"; format: "text"; };
 coeff 1 { filename: "two.raw"; format: "FLOAT_LE"; attenuation: 6.0205999; };
@@ -192,7 +192,7 @@ filter "third" { inputs: "right"; outputs: "sub"/20; coeff: -1; };
 filter "fourth" { inputs: "right"; outputs: "sub"; coeff: "cut"; };
 END
 gives brute.conf 3  1 -1 0  0.25 0.5 0  0 0.5 1.1  0 -0.25 0
-one_line "2 inputs x 3 outputs, 4 routes"
+one_line "2 inputs x 3 outputs, 4 routes; ignored: float_bits, powersave, safety_limit, logic, device, sample, process"
 wrong w.conf "w.conf, line 1: 'x' is no input or output" 'filter 1 { inputs: "x"; outputs: 0; coeff: -1; };'
 wrong w.conf "filters behind filters are not read" 'input "x" { };' 'filter 1 { from_filters: "x"; };'
 wrong w.conf "'nothing' is no coefficient" 'input 0 { }; output 0 { };' 'filter 1 { inputs: 0; outputs: 0; coeff: "nothing"; };'
@@ -204,7 +204,7 @@ wrong w.conf "';' is missing" 'coeff "a" { filename: "one.coeff" }'
 wrong w.conf "a quotation mark without its pair in the line" 'coeff "a' '";'
 wrong w.conf "w.conf: contains no route" 'sampling_rate: 44100;'
 
-# Settings of BruteFIR that change the samples are honoured or refused; only those of the program are skipped.
+# Settings of BruteFIR that change the samples are honoured or refused; the others are noted.
 printf '\n  0.5\n\t\n 0\r\n0.25' >blank.coeff
 brute() { # brute CHANNELS TEXT VALUE...
     channels=$1 text=$2
@@ -231,6 +231,8 @@ wrong w.conf "unknown setting 'block' of coefficients" 'coeff "a" { block: 3; };
 wrong w.conf "unknown setting 'gain' of a filter" 'input 0 { }; filter 1 { gain: 2; };'
 wrong w.conf "w.conf, line 1: unknown setting 'sample_rate'" 'sample_rate: 44100;'
 wrong w.conf "filter_length: 0.5 is not an integer" 'filter_length: 0.5;'
+wrong w.conf "powersave: a level of -80 dB, which changes samples, is not read" 'powersave: -80;'
+wrong w.conf "safety_limit: a level of -3 dB" 'safety_limit: -3;'
 wrong w.conf "the module 'eq' of logic changes coefficients" 'logic: "cli" { port: 1; }, "eq" { debug: true; };'
 wrong w.conf "a script of the module 'cli' is not run" 'logic: "cli" { script: "cfoa 0 0 6"; };'
 printf '0.5\n1k\n' >bad.coeff

@@ -7,7 +7,8 @@
  *
  * A filter leads from each of its inputs to each of its outputs; filters to one output are summed. Attenuations are in
  * decibels, factors behind a second slash are multipliers. The channels of the devices are those of the matrix, and a
- * response ends at filter_length. A setting that only concerns the program is skipped, and any other is refused.
+ * response ends at filter_length. Settings that do not change the samples, except their rounding, are noted as ignored,
+ * and any other is refused.
  */
 #include "matrix.h"
 
@@ -194,9 +195,10 @@ static gpuconv_status load_coeff(brutefir *b, coefficient *c, gpuconv_error *err
 
 /* ---- Blocks and settings ----------------------------------------------------------------------------------------- */
 
-/* Skips the value of a setting, up to its semicolon. Values with braces are skipped whole. */
-static gpuconv_status skip_value(brutefir *b, gpuconv_error *error) {
+/* Skips the value of a setting, up to its semicolon, and notes so. Values with braces are skipped whole. */
+static gpuconv_status skip_value(brutefir *b, const char *key, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
+    gc_matrix_ignore(b->matrix, key);
     for (int depth = 0; !status && !b->word.end && (depth > 0 || !is_sign(b, ';')); status = next_word(b, error)) {
         depth += is_sign(b, '{') ? 1 : is_sign(b, '}') ? -1 : 0;
         if (depth < 0)
@@ -305,7 +307,7 @@ static gpuconv_status read_channel_setting(brutefir *b, side *s, int first, devi
         return read_mutes(b, s, first, error);
     if (strcmp(key, "delay") == 0 || strcmp(key, "subdelay") == 0)
         return expect_zeros(b, "a delay of", error);
-    return is_one_of(key, skipped) ? skip_value(b, error)
+    return is_one_of(key, skipped) ? skip_value(b, key, error)
                                    : gc_matrix_fail(b->matrix, error, "unknown setting '%s' of channels", key);
 }
 
@@ -393,12 +395,10 @@ static gpuconv_status read_coeff(brutefir *b, gpuconv_error *error) {
             if (!status && number != 0)
                 status =
                     gc_matrix_fail(b->matrix, error, "skip: %g is not read; cut the beginning off the file", number);
-        } else if (strcmp(key, "shared_mem") == 0)
-            status = next_word(b, error);
-        else
+        } else if (strcmp(key, "shared_mem") != 0)
             status = gc_matrix_fail(b->matrix, error, "unknown setting '%s' of coefficients", key);
         if (!status)
-            status = expect(b, ';', error);
+            status = strcmp(key, "shared_mem") == 0 ? skip_value(b, key, error) : expect(b, ';', error);
     }
     for (int i = 0; i < b->coeffs && !status; i++)
         if (strcmp(b->coeff[i].name, c->name) == 0)
@@ -517,7 +517,7 @@ static gpuconv_status read_filter(brutefir *b, end *ends, gpuconv_error *error) 
             status = gc_matrix_fail(
                 b->matrix, error, "%s: filters behind filters are not read; convolve their coefficients into one", key);
         else if (strcmp(key, "process") == 0 || strcmp(key, "crossfade") == 0)
-            status = skip_value(b, error);
+            status = skip_value(b, key, error);
         else
             status = gc_matrix_fail(b->matrix, error, "unknown setting '%s' of a filter", key);
     }
@@ -528,8 +528,9 @@ static gpuconv_status read_filter(brutefir *b, end *ends, gpuconv_error *error) 
     return status ? status : expect(b, '}', error);
 }
 
-/* logic: "MODULE" { parameters }, ...; a module that only listens for commands is skipped. */
+/* logic: "MODULE" { parameters }, ...; a module that only listens for commands is ignored. */
 static gpuconv_status read_logic(brutefir *b, gpuconv_error *error) {
+    gc_matrix_ignore(b->matrix, "logic");
     for (;;) {
         if (strcmp(b->word.text, "cli") != 0)
             return gc_matrix_fail(b->matrix, error, "the module '%.40s' of logic changes coefficients and is not read",
@@ -561,8 +562,13 @@ static gpuconv_status read_setting(brutefir *b, const char *key, gpuconv_error *
         return status;
     if (strcmp(key, "logic") == 0)
         return read_logic(b, error);
+    double level = 0; /* mutes what is below, or ends the program above it */
+    if ((strcmp(key, "powersave") == 0 || strcmp(key, "safety_limit") == 0) && gc_number_parse(b->word.text, &level) &&
+        level != 0)
+        return gc_matrix_fail(b->matrix, error, "%s: a level of %g dB, which changes samples, is not read; remove it",
+                              key, level);
     if (is_one_of(key, skipped))
-        return skip_value(b, error);
+        return skip_value(b, key, error);
     if (strcmp(key, "sampling_rate") == 0) {
         status = read_number(b, &b->rate, error);
         if (!status && !gc_is_rate(b->rate))

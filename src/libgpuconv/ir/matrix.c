@@ -254,7 +254,7 @@ static gpuconv_status read_jconvolver_line(gc_matrix *m, char **line, int fields
         }
     for (size_t i = 0; i < sizeof ports / sizeof *ports; i++)
         if (strncmp(line[0], ports[i], strlen(ports[i])) == 0) {
-            m->names_ports = true;
+            gc_matrix_ignore(m, i < 2 ? "names of ports" : "settings of JACK");
             return GPUCONV_OK;
         }
     return gc_matrix_fail(m, error,
@@ -471,9 +471,9 @@ static gpuconv_status build(gc_matrix *m, gpuconv_ir **ir, gpuconv_error *error)
     if (cut)
         (void)snprintf(left_out, sizeof left_out, ", up to %lld frames beyond the %lld declared left out",
                        (long long)cut, (long long)m->max_frames);
-    return gc_ir_finish(s.made, ir, error, "%d inputs x %d outputs, %d routes%s%s%s", m->inputs, m->outputs,
-                        s.made->routes, converted, left_out,
-                        m->names_ports ? ", names of ports and settings of JACK ignored" : "");
+    return gc_ir_finish(s.made, ir, error, "%d inputs x %d outputs, %d routes%s%s%s%s", m->inputs, m->outputs,
+                        s.made->routes, converted, left_out, *m->ignored ? "; ignored:" : "",
+                        *m->ignored ? m->ignored + 1 : "");
 }
 
 /* Returns whether a configuration is one of BruteFIR: its first word is not a command of jconvolver, which begins with

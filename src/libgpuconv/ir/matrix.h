@@ -54,7 +54,7 @@ typedef struct gc_matrix {
     int64_t parts, part_capacity;
     int64_t hilbert_frames;    /* of all Hilbert transforms among them */
     bool resampled;            /* a part is of another rate */
-    bool names_ports;          /* the text names ports or sets JACK, which is ignored */
+    char ignored[400];         /* settings that do not change the samples, with ", " before each */
     int line;                  /* current line of the text, for messages */
     int64_t max_frames;        /* of a route; 0: no limit */
     double rate;               /* of the files; 0: not known yet */
@@ -68,6 +68,9 @@ gpuconv_status gc_matrix_load(const char *path, double rate, double file_rate, g
 /* Fails with FORMAT; the message begins with the path and the current line. */
 gpuconv_status gc_matrix_fail(const gc_matrix *matrix, gpuconv_error *error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Notes that a setting was ignored, once. */
+void gc_matrix_ignore(gc_matrix *matrix, const char *setting);
 
 /* Enlarges the matrix, if it is smaller, to contain an input and an output (from 0). */
 static inline void gc_matrix_grow(gc_matrix *matrix, int input, int output) {

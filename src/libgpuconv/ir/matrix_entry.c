@@ -30,6 +30,14 @@ gpuconv_status gc_matrix_fail(const gc_matrix *m, gpuconv_error *error, const ch
     return gc_fail(error, GPUCONV_ERROR_FORMAT, "%s, line %d: %s", m->path, m->line, text);
 }
 
+void gc_matrix_ignore(gc_matrix *m, const char *setting) {
+    const size_t used = strlen(m->ignored);
+    char listed[64];
+    (void)snprintf(listed, sizeof listed, ", %s", setting);
+    if (!strstr(m->ignored, listed))
+        (void)snprintf(m->ignored + used, sizeof m->ignored - used, "%s", listed);
+}
+
 /* Makes room for one more element. Returns the elements, moved or where they were; NULL without memory. */
 static void *grow(void *elements, int64_t count, int64_t *capacity, int64_t size) {
     if (count < *capacity)
