@@ -1100,7 +1100,8 @@ GPUCONV_API void gpuconv_realtime_process(gpuconv_realtime *realtime, const floa
  * new one, and the old response decays. From any thread but the one that processes; it waits for nothing: an exchange
  * that no call has taken up yet is replaced by this one.
  * @param realtime    the real-time convolution
- * @param ir          a routed response with the same numbers of inputs and outputs
+ * @param ir          a routed response with the same numbers of inputs and outputs, at the rate that the samples have
+ * now
  * @param seconds     length of the crossfade, 0..60
  * @param[out] error  the reason of a failure; may be NULL
  * @return ARGUMENT (seconds, response not routed), TOPOLOGY, MEMORY, DEVICE. After a failure the old response goes on

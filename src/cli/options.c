@@ -35,7 +35,7 @@ bool gc_option_takes_number(const struct poptOption *o) {
 }
 
 bool gc_option_value_is_optional(const struct poptOption *o) {
-    return gc_option_takes_number(o) && o->argInfo & POPT_ARGFLAG_OPTIONAL;
+    return o->argInfo & POPT_ARGFLAG_OPTIONAL;
 }
 
 static bool is_end(const struct poptOption *o) {
@@ -166,7 +166,8 @@ static const struct poptOption *find_option(const gc_command *c, const char *wor
 
 /* Repeats an option that takes several values before each of them, because popt knows one value per option. Appends the
  * copies of such options to `owned`. An option without its optional value is stored and left out: popt would take the
- * next word for the value. @return the number of words */
+ * next word for the value. @return the number of words; -1:
+ * out of memory */
 static int prepare_words(const gc_command *c, int argc, const char **argv, const char **words, char ***owned) {
     int count = 0;
     char *many = NULL; /* the option to repeat */
@@ -175,7 +176,10 @@ static int prepare_words(const gc_command *c, int argc, const char **argv, const
         if (argv[i][0] == '-' && argv[i][1]) {
             const struct poptOption *o = find_option(c, argv[i]);
             if (o && gc_option_value_is_optional(o) && !strchr(argv[i], '=')) {
-                *(double *)o->arg = 0;
+                if (kind_of(o) == POPT_ARG_DOUBLE)
+                    *(double *)o->arg = 0;
+                else if (!*(char **)o->arg && !(*(char **)o->arg = strdup("")))
+                    return -1;
                 continue;
             }
             many = o && takes_many(o) ? strndup(argv[i], strcspn(argv[i], "=")) : NULL;
@@ -211,7 +215,8 @@ static int refuse_option(const gc_command *c, const char *word, int code) {
 int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **argv) {
     *line = (gc_line){.table = make_popt_table(c), .words = calloc(2 * (size_t)argc + 1, sizeof *line->words)};
     const int count = line->words ? prepare_words(c, argc, argv, line->words, &line->repeated) : 0;
-    line->context = line->table && line->words ? poptGetContext(c->name, count, line->words, line->table, 0) : NULL;
+    line->context =
+        line->table && line->words && count >= 0 ? poptGetContext(c->name, count, line->words, line->table, 0) : NULL;
     if (!line->context)
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     int status = GC_EXIT_DONE, code = 0;

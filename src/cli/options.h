@@ -60,8 +60,8 @@ typedef enum gc_range { GC_RANGE_NONE, GC_RANGES(GC_RANGE_NAMED) GC_RANGE_COUNT 
 /* Returns whether the option takes a value. */
 bool gc_option_takes_value(const struct poptOption *option);
 
-/* Returns whether the value may be left out: a number with POPT_ARGFLAG_OPTIONAL, whose variable then is 0. The value
- * follows an equals sign. */
+/* Returns whether the value may be left out: that of a DOUBLE or STRING with POPT_ARGFLAG_OPTIONAL, whose variable then
+ * is 0 or "". The value follows an equals sign. */
 bool gc_option_value_is_optional(const struct poptOption *option);
 
 /* Returns whether the value is one of the words that argDescrip lists, with | between them. */

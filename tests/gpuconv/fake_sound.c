@@ -40,8 +40,8 @@ static void fake_close(gc_sound_device *sound, gc_sound_end end) {
 gpuconv_status __wrap_gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error);
 
 gpuconv_status __wrap_gc_sound_load(gc_sound_choice choice, const gc_sound_system **system, gpuconv_error *error) {
-    static const gc_sound_system fake = {"a test",     NULL,       NULL,           fake_open, fake_start,
-                                         fake_latency, fake_xruns, fake_is_active, fake_close};
+    static const gc_sound_system fake = {"a test",     NULL,       NULL, fake_open,      fake_start,
+                                         fake_latency, fake_xruns, NULL, fake_is_active, fake_close};
     (void)error;
     fake_sound.chosen = choice;
     *system = &fake;

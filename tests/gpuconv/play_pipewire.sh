@@ -1,36 +1,12 @@
 #!/bin/sh
 # Tests `gpuconv play` and `gpuconv live` with a PipeWire server of their own: named ports, the samples at a sink's monitor, a
 # change of the default device while playing, a live input, and the end when the server goes away.
-if [ -z "${GPUCONV_TEST_BUS-}" ] && command -v dbus-run-session >/dev/null; then # the session manager needs a bus
-    GPUCONV_TEST_BUS=1 exec dbus-run-session -- sh "$0" "$@"
-fi
-bus=${DBUS_SESSION_BUS_ADDRESS-}
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/sound.sh"
-needs_sound pipewire wireplumber pw-cli pw-link pw-metadata pw-record
-build=$(dirname "$GPUCONV")
-[ -e "$build/gpuconv-pipewire.so" ] || skip "this build has no PipeWire"
-[ -n "$bus" ] || skip "dbus-run-session is not installed"
-export DBUS_SESSION_BUS_ADDRESS="$bus"
-pipewire >"$work/log/server" 2>&1 &
-server=$!
-wireplumber >"$work/log/manager" 2>&1 &
-manager=$!
-trap 'kill $manager $server 2>/dev/null; wait; rm -rf "$work"' EXIT
-until_there PipeWire pw-cli info 0
-for name in first second; do
-    pw-cli create-node adapter "{ factory.name=support.null-audio-sink node.name=$name media.class=Audio/Sink
-        object.linger=true audio.position=[FL FR] audio.rate=48000 }" >"$work/log/node" 2>&1
-done
-pw-cli create-node adapter "{ factory.name=support.null-audio-sink node.name=ear media.class=Audio/Source/Virtual
-    object.linger=true audio.position=[FL FR] audio.rate=48000 }" >"$work/log/node" 2>&1
-quietly pw-metadata -n settings 0 clock.force-quantum 2048 # fewer blocks are late on a busy machine
-tries=0 # the session manager takes its time
-until pw-link -i 2>"$work/log/there" | grep -q '^second:playback_FL' || [ $tries -gt 50 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
-until_there "a sink" sh -c 'pw-link -i | grep -q "^second:playback_FL"'
+start_pipewire
+add_node ear Audio/Source/Virtual audio.rate=48000
+add_node first Audio/Sink audio.rate=48000
+add_node second Audio/Sink audio.rate=48000
 runs play --list-devices
 grep -q '^out first (PipeWire)' "$work/log/out" || fail "the sink is not listed: $(cat "$work/log/out")"
 make_audio noise in.wav wav-float 1 48000 100000 0.2
@@ -51,13 +27,7 @@ runs -q -b cpu near.wav dirac.wav late.wav --predelay 0.3
 runs -q -b cpu stereo.wav late.wav offline.wav
 # shellcheck disable=SC2317 # called by one_of_eight
 monitored() {
-    pw-record -P '{ stream.capture.sink=true }' --target first --rate 48000 --channels 2 --format f32 monitor.wav &
-    recorder=$!
-    sleep 0.3
-    runs play stereo.wav late.wav --sound pipewire
-    sleep 0.2
-    kill -INT "$recorder"
-    wait "$recorder"
+    records_while 48000 runs play stereo.wav late.wav --sound pipewire
     "$TOOLS/look_audio" null monitor.wav offline.wav -110 110000
 }
 one_of_eight monitored || fail "the sink's monitor differs from the offline convolution: $(cat "$work/log/err")"

@@ -58,3 +58,42 @@ start_jack() {
     server=$!
     until_there JACK sh -c 'timeout 10 jack_lsp | grep -q playback_2'
 }
+
+# Starts a private PipeWire with its session manager, which needs a bus: the script runs again within one.
+start_pipewire() {
+    if [ -z "${GPUCONV_TEST_BUS-}" ] && command -v dbus-run-session >"$work/log/which"; then
+        rm -rf "$work"
+        cd / && GPUCONV_TEST_BUS=1 exec dbus-run-session -- sh "$0"
+    fi
+    bus=${DBUS_SESSION_BUS_ADDRESS-}
+    needs_sound pipewire wireplumber pw-cli pw-link pw-metadata pw-record pw-play
+    [ -e "$(dirname "$GPUCONV")/gpuconv-pipewire.so" ] || skip "this build has no PipeWire"
+    [ -n "$bus" ] || skip "dbus-run-session is not installed"
+    export DBUS_SESSION_BUS_ADDRESS="$bus"
+    pipewire >"$work/log/server" 2>&1 &
+    server=$!
+    wireplumber >"$work/log/manager" 2>&1 &
+    manager=$!
+    trap 'kill $manager $server 2>/dev/null; wait; rm -rf "$work"' EXIT
+    until_there PipeWire pw-cli info 0
+    quietly pw-metadata -n settings 0 clock.force-quantum 2048 # fewer blocks are late on a busy machine
+}
+
+# add_node NAME CLASS [PROPERTY]: adds a null device of two channels to PipeWire, and waits until it has its ports
+add_node() {
+    pw-cli create-node adapter "{ factory.name=support.null-audio-sink node.name=$1 media.class=$2 object.linger=true
+        audio.position=[FL FR] ${3-} }" >"$work/log/node" 2>&1
+    until_there "$1" sh -c "pw-link -io | grep -q '^$1:.*_FL'"
+}
+
+# records_while RATE COMMAND...: records the monitor of the sink `first` into monitor.wav while the command runs
+records_while() {
+    pw-record -P '{ stream.capture.sink=true }' --target first --rate "$1" --channels 2 --format f32 monitor.wav &
+    recorder=$!
+    shift
+    sleep 0.3
+    "$@"
+    sleep 0.2
+    kill -INT "$recorder"
+    wait "$recorder"
+}

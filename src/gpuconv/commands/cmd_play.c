@@ -133,6 +133,9 @@ static int run_player(const options *o, gc_play_screen *screen, const volatile i
             fprintf(stderr, "%sgpuconv: the GPU was late for too long; the CPU now computes the tail\n",
                     screen->shown ? "\r\033[K" : "");
         gpu = v.gpu;
+        if (v.rate != watch.rate && !o->quiet)
+            gc_print(stderr, "%sgpuconv: PipeWire now runs at %.0f Hz\n", screen->shown ? "\r\033[K" : "", v.rate);
+        watch.rate = v.rate;
         gc_play_screen_draw(screen, &v);
         go = gc_play_screen_handle(screen, &v);
         if (gc_player_follow(p, &error)) {
@@ -263,6 +266,11 @@ static int run(options *o, bool live, const char **paths, int count) {
     const int status = backend < 0 ? GC_EXIT_USAGE : gc_given_settings_read(given_settings, &o->config.settings);
     if (status)
         return status;
+    if (o->config.sink && (o->config.input_device || o->config.sound >= GC_SOUND_JACK || o->config.channels == 1 ||
+                           o->config.channels > 16))
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--sink is a sink of PipeWire with 2 to 16 --channels; it excludes --input "
+                              "and other sound systems; try --help");
     gpuconv_error error = {0};
     if (o->osc && gc_osc_check(o->osc, &error))
         return gc_print_error(GC_EXIT_USAGE, "--osc: %s; try --help", error.message);
@@ -277,7 +285,7 @@ static int run(options *o, bool live, const char **paths, int count) {
     return result;
 }
 
-static options given = {.config = {.device = -1, .crossfade = 0.1, .channels = 1}};
+static options given = {.config = {.device = -1, .crossfade = 0.1}};
 
 static int play_command(const char **arguments, int count) {
     return run(&given, false, arguments, count);
@@ -327,13 +335,20 @@ static struct poptOption play_table[] = {
      "sampling rate of the sound device (default: that of IN)", "HZ"},
     COMMON_OPTIONS};
 
-static struct poptOption live_table[] = {{"input", '\0', POPT_ARG_STRING, &given.config.input_device, 0,
-                                          "sound device to record from: its number, or a part of its name", "DEVICE"},
-                                         {"channels", '\0', POPT_ARG_INT, &given.config.channels,
-                                          GC_RANGE_PLAYED_CHANNELS, "channels of the input (default: 1)", "COUNT"},
-                                         {"rate", '\0', POPT_ARG_DOUBLE, &given.config.rate, GC_RANGE_PLAYED_RATE,
-                                          "sampling rate of the sound device (default: 48000)", "HZ"},
-                                         COMMON_OPTIONS};
+static struct poptOption live_table[] = {
+    {"input", '\0', POPT_ARG_STRING, &given.config.input_device, 0,
+     "sound device to record from: its number, or a part of its name", "DEVICE"},
+    {"sink", '\0', POPT_ARG_STRING | POPT_ARGFLAG_OPTIONAL, &given.config.sink, 0,
+     "instead of recording be a sink of PipeWire that programs play into (default: "
+     "gpuconv-sink)",
+     "NAME"},
+    {"channels", '\0', POPT_ARG_INT, &given.config.channels, GC_RANGE_PLAYED_CHANNELS,
+     "channels of the input (default: 1) or of the sink (2 to 16, default: 2)", "COUNT"},
+    {"rate", '\0', POPT_ARG_DOUBLE, &given.config.rate, GC_RANGE_PLAYED_RATE,
+     "sampling rate of the sound device (default: 48000; a sink follows that of "
+     "PipeWire unless a length, a recording or a head is asked for)",
+     "HZ"},
+    COMMON_OPTIONS};
 
 static const gc_option_group play_groups[] = {{"loop", "Input"},
                                               {"rate", "Sound device"},
@@ -366,7 +381,7 @@ const gc_command gc_command_play = {
 const gc_command gc_command_live = {
     .name = "gpuconv live",
     .arguments = "IR...",
-    .about = "Plays the microphone or line input through an impulse response, without added latency.",
+    .about = "Plays a live input or other programs through an impulse response, without added latency.",
     .details =
         "Keys: space pauses, b bypasses, + and - change the gain, w and W wet, d and D dry, n and p choose the next or "
         "previous IR, 1 to 9 choose one by its number, ? lists the keys and the responses, q quits. An IR that is a folder stands "
@@ -375,4 +390,4 @@ const gc_command gc_command_live = {
     .run = live_command,
     .groups = live_groups,
     .examples = {{"gpuconv live impulses/hall.flac --dry -6", "plays the default input in a hall"},
-                 {"gpuconv live --list-devices", "lists the sound devices for --input and --output"}}};
+                 {"gpuconv live impulses/hall.flac --sink", "is a sink of PipeWire for other programs"}}};

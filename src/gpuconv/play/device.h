@@ -15,6 +15,9 @@ typedef void gc_sound_callback(void *context, const float *const *in, float *con
 typedef struct gc_sound_config {
     const char *output, *input; /* a device's number or part of its name; pulse:NAME: a sink or source of PulseAudio;
                                    NULL: the default device */
+    const char *sink;           /* PipeWire only: name of a sink that other programs play into, instead of an input
+                                   device; "": gpuconv-sink; NULL: none */
+    bool follow_rate;           /* of a sink: blocks have the rate of the server, which `rate` of the device returns */
     int inputs, outputs;        /* channels; inputs 0: open no input */
     double rate;                /* Hz */
     int block;                  /* requested frames per callback; 0: the device chooses */
@@ -43,7 +46,8 @@ typedef struct gc_sound_system {
     gpuconv_status (*start)(gc_sound_device *sound, gpuconv_error *error);
     double (*latency)(const gc_sound_device *sound); /* output latency in seconds, as the device reports it */
     int64_t (*xruns)(
-        const gc_sound_device *sound); /* callbacks flagged with an output underflow or an input overflow */
+        const gc_sound_device *sound);            /* callbacks flagged with an output underflow or an input overflow */
+    double (*rate)(const gc_sound_device *sound); /* of the server in Hz; 0: not known yet. NULL: that of opening */
     bool (*is_active)(const gc_sound_device *sound); /* the device still calls the callback */
 
     /* Closes the device; no callback runs after it returns. */

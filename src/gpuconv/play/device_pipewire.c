@@ -1,9 +1,11 @@
 /* Sound devices through PipeWire: one stream for the output and one for a live input. The session manager connects the
  * streams and moves them when the default device changes; their nodes are gpuconv and gpuconv-input, and their ports
- * have the names of the channels.
+ * have the names of the channels. A sink is an input stream of the class Audio/Sink, to which the session manager links
+ * the programs that play.
  *
  * The output's callback runs everything. A live input's callback writes its frames into a ring, which the output's
- * callback reads, so that two devices with separate clocks can be used. */
+ * callback reads, so that two devices with separate clocks can be used. A sink has the clock of its output: both are in
+ * one group, and the sink's callback, after writing, triggers the output's, which then adds no latency. */
 #include "device.h"
 #include "frame_ring.h"
 #include "libgpuconv/core/error.h"
@@ -14,6 +16,7 @@
 #include <spa/param/audio/format-utils.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { CHANNELS = 64, STEP = 4096, RING = 1 << 14 };
 
@@ -26,21 +29,24 @@ typedef struct gc_sound_device {
     int inputs, outputs;
     double rate;
     int block;
+    bool sink;
+    int cushion; /* frames that the ring keeps */
     gc_frame_ring captured;
     float *planes, *interleaved; /* inputs x STEP; inputs x STEP */
     bool flowing;                /* the ring has been filled once */
     _Atomic int64_t xruns;
     _Atomic bool failed, drained;
     _Atomic int64_t latency; /* frames */
+    _Atomic double agreed;   /* rate of the output's format in Hz; 0: none yet */
 } device;
 
 /* ---- The callbacks, on PipeWire's real-time thread --------------------------------------------------------------- */
 
 /* Takes n frames of the live input from the ring, or silence and an overflow or underflow. */
 static void take_input(device *d, float *const *planes, int64_t n) {
-    int64_t there = gc_frame_ring_available(&d->captured), keep = 2 * n + d->block;
-    if (!d->flowing && there < n + d->block)
-        there = 0; /* a cushion of one block, because the two devices take turns */
+    int64_t there = gc_frame_ring_available(&d->captured), keep = 2 * n + d->cushion;
+    if (!d->flowing && there < n + d->cushion)
+        there = 0;
     else
         d->flowing = true;
     if (there > 4 * keep) { /* the input's clock is ahead: catch up */
@@ -71,6 +77,9 @@ static void process_output(void *argument) {
     int64_t frames = buffer->datas[0].maxsize / sizeof(float);
     if (b->requested)
         frames = gc_min(frames, (int64_t)b->requested);
+    const int64_t there = d->sink ? gc_frame_ring_available(&d->captured) : 0;
+    if (there > 0) /* the server asks for longer blocks than it brings when it changes their length */
+        frames = gc_min(frames, there);
     bool usable = buffer->n_datas >= (uint32_t)d->outputs;
     for (int c = 0; c < d->outputs && usable; c++)
         usable = buffer->datas[c].data != NULL;
@@ -109,6 +118,8 @@ static void process_input(void *argument) {
     else
         atomic_fetch_add_explicit(&d->xruns, 1, memory_order_relaxed);
     pw_stream_queue_buffer(d->input, b);
+    if (d->sink)
+        (void)pw_stream_trigger_process(d->output);
 }
 
 static void state_changed(void *argument, enum pw_stream_state old, enum pw_stream_state state, const char *error) {
@@ -118,13 +129,22 @@ static void state_changed(void *argument, enum pw_stream_state old, enum pw_stre
         atomic_store(&d->failed, true);
 }
 
+/* Keeps the rate that was agreed on: a format without a rate gets that of the graph, and anew when it has changed. */
+static void format_changed(void *argument, uint32_t id, const struct spa_pod *format) {
+    device *d = argument;
+    struct spa_audio_info_raw info;
+    if (id == SPA_PARAM_Format && format && spa_format_audio_raw_parse(format, &info) >= 0)
+        atomic_store(&d->agreed, info.rate);
+}
+
 static void drained(void *argument) {
     device *d = argument;
     atomic_store(&d->drained, true);
 }
 
 static const struct pw_stream_events output_events = {PW_VERSION_STREAM_EVENTS, .state_changed = state_changed,
-                                                      .process = process_output, .drained = drained};
+                                                      .param_changed = format_changed, .process = process_output,
+                                                      .drained = drained};
 static const struct pw_stream_events input_events = {PW_VERSION_STREAM_EVENTS, .state_changed = state_changed,
                                                      .process = process_input};
 
@@ -227,27 +247,42 @@ static char *sound_list(gpuconv_error *error) {
 
 /* Names the channels that have usual names. */
 static void name_channels(struct spa_audio_info_raw *info) {
-    static const uint32_t usual[] = {SPA_AUDIO_CHANNEL_FL,  SPA_AUDIO_CHANNEL_FR, SPA_AUDIO_CHANNEL_FC,
-                                     SPA_AUDIO_CHANNEL_LFE, SPA_AUDIO_CHANNEL_RL, SPA_AUDIO_CHANNEL_RR,
-                                     SPA_AUDIO_CHANNEL_SL,  SPA_AUDIO_CHANNEL_SR};
+    static const uint32_t usual[] = {SPA_AUDIO_CHANNEL_FL,  SPA_AUDIO_CHANNEL_FR,  SPA_AUDIO_CHANNEL_FC,
+                                     SPA_AUDIO_CHANNEL_LFE, SPA_AUDIO_CHANNEL_RL,  SPA_AUDIO_CHANNEL_RR,
+                                     SPA_AUDIO_CHANNEL_SL,  SPA_AUDIO_CHANNEL_SR,  SPA_AUDIO_CHANNEL_TFL,
+                                     SPA_AUDIO_CHANNEL_TFR, SPA_AUDIO_CHANNEL_TRL, SPA_AUDIO_CHANNEL_TRR};
     static const uint32_t quad[] = {SPA_AUDIO_CHANNEL_FL, SPA_AUDIO_CHANNEL_FR, SPA_AUDIO_CHANNEL_RL,
                                     SPA_AUDIO_CHANNEL_RR};
     for (uint32_t c = 0; c < info->channels && c < SPA_AUDIO_MAX_CHANNELS; c++)
-        info->position[c] = info->channels == 1   ? (uint32_t)SPA_AUDIO_CHANNEL_MONO
-                            : info->channels == 4 ? quad[c]
-                            : info->channels <= 8 ? usual[c]
-                                                  : (uint32_t)SPA_AUDIO_CHANNEL_AUX0 + c;
+        info->position[c] = info->channels == 1    ? (uint32_t)SPA_AUDIO_CHANNEL_MONO
+                            : info->channels == 4  ? quad[c]
+                            : info->channels <= 12 ? usual[c]
+                                                   : (uint32_t)SPA_AUDIO_CHANNEL_AUX0 + c;
+}
+
+/* Sets what a sink and its output need: the clock in common, without the sink playing into itself, and cycles before a
+ * program plays. Without a role, by which session managers remember the volume, other music keeps its own. */
+static void join_sink(struct pw_properties *properties, bool input) {
+    pw_properties_set(properties, PW_KEY_NODE_ALWAYS_PROCESS, "true");
+    pw_properties_setf(properties, PW_KEY_NODE_GROUP, "gpuconv-%ld", (long)getpid());
+    pw_properties_setf(properties, PW_KEY_NODE_LINK_GROUP, "gpuconv-%ld", (long)getpid());
+    pw_properties_set(properties, PW_KEY_MEDIA_ROLE, NULL);
+    if (input)
+        pw_properties_set(properties, PW_KEY_MEDIA_CLASS, "Audio/Sink");
 }
 
 /* Makes and connects one stream. @return 0, or a negative errno */
 static int connect_stream(device *d, const gc_sound_config *config, bool input) {
+    const bool sink = input && d->sink;
     const char *target = input ? config->input : config->output;
-    struct pw_properties *properties =
-        pw_properties_new(PW_KEY_MEDIA_TYPE, "Audio", PW_KEY_MEDIA_CATEGORY, input ? "Capture" : "Playback",
-                          PW_KEY_MEDIA_ROLE, "Music", PW_KEY_APP_NAME, "gpuconv", PW_KEY_NODE_NAME,
-                          input ? "gpuconv-input" : "gpuconv", PW_KEY_NODE_DESCRIPTION, "gpuconv", NULL);
+    const char *name = !input ? "gpuconv" : !sink ? "gpuconv-input" : *config->sink ? config->sink : "gpuconv-sink";
+    struct pw_properties *properties = pw_properties_new(
+        PW_KEY_MEDIA_TYPE, "Audio", PW_KEY_MEDIA_CATEGORY, input ? "Capture" : "Playback", PW_KEY_MEDIA_ROLE, "Music",
+        PW_KEY_APP_NAME, "gpuconv", PW_KEY_NODE_NAME, name, PW_KEY_NODE_DESCRIPTION, name, NULL);
     if (!properties)
         return -ENOMEM;
+    if (d->sink)
+        join_sink(properties, input);
     if (config->block)
         pw_properties_setf(properties, PW_KEY_NODE_LATENCY, "%d/%d", config->block, (int)config->rate);
     if (target)
@@ -258,16 +293,19 @@ static int connect_stream(device *d, const gc_sound_config *config, bool input) 
     if (!*stream)
         return errno ? -errno : -ENOMEM;
     struct spa_audio_info_raw info = {.format = input ? SPA_AUDIO_FORMAT_F32 : SPA_AUDIO_FORMAT_F32P,
-                                      .rate = (uint32_t)config->rate,
+                                      .rate = config->follow_rate ? 0 : (uint32_t)config->rate,
                                       .channels = (uint32_t)(input ? config->inputs : config->outputs)};
     name_channels(&info);
     uint8_t room[1024];
     struct spa_pod_builder builder = SPA_POD_BUILDER_INIT(room, sizeof room);
     const struct spa_pod *parameters[] = {spa_format_audio_raw_build(&builder, SPA_PARAM_EnumFormat, &info)};
-    return pw_stream_connect(*stream, input ? PW_DIRECTION_INPUT : PW_DIRECTION_OUTPUT, PW_ID_ANY,
-                             PW_STREAM_FLAG_AUTOCONNECT | PW_STREAM_FLAG_MAP_BUFFERS | PW_STREAM_FLAG_RT_PROCESS |
-                                 PW_STREAM_FLAG_INACTIVE,
-                             parameters, 1);
+    enum pw_stream_flags flags = PW_STREAM_FLAG_MAP_BUFFERS | PW_STREAM_FLAG_RT_PROCESS | PW_STREAM_FLAG_INACTIVE;
+    if (!sink)
+        flags |= PW_STREAM_FLAG_AUTOCONNECT;
+    if (d->sink && !input)
+        flags |= PW_STREAM_FLAG_TRIGGER;
+    return pw_stream_connect(*stream, input ? PW_DIRECTION_INPUT : PW_DIRECTION_OUTPUT, PW_ID_ANY, flags, parameters,
+                             1);
 }
 
 static void sound_close(gc_sound_device *d, gc_sound_end end) {
@@ -306,6 +344,10 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
     d->outputs = config->outputs;
     d->rate = config->rate;
     d->block = config->block ? config->block : 1024;
+    d->sink = config->sink != NULL;
+    /* A sink's cycle brings as many frames as its output takes, give or take a few where PipeWire resamples both. The
+     * devices of another input take turns. */
+    d->cushion = !d->sink ? d->block : config->follow_rate ? 0 : 16;
     d->loop = pw_thread_loop_new("gpuconv", NULL);
     int64_t widest = config->inputs > 0 ? config->inputs : 1;
     d->planes = gc_calloc(widest * STEP, sizeof *d->planes);
@@ -344,6 +386,10 @@ static int64_t sound_xruns(const gc_sound_device *d) {
     return atomic_load(&d->xruns);
 }
 
+static double sound_rate(const gc_sound_device *d) {
+    return atomic_load(&d->agreed);
+}
+
 static bool sound_is_active(const gc_sound_device *d) {
     return !atomic_load(&d->failed);
 }
@@ -352,7 +398,7 @@ __attribute__((visibility("default"))) gc_sound_system_get gpuconv_sound_system;
 
 const gc_sound_system *gpuconv_sound_system(gc_sound_choice choice) {
     (void)choice;
-    static const gc_sound_system system = {"PipeWire",    sound_is_running, sound_list,      sound_open, sound_start,
-                                           sound_latency, sound_xruns,      sound_is_active, sound_close};
+    static const gc_sound_system system = {"PipeWire",    sound_is_running, sound_list, sound_open,      sound_start,
+                                           sound_latency, sound_xruns,      sound_rate, sound_is_active, sound_close};
     return &system;
 }

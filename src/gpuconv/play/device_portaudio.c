@@ -306,9 +306,9 @@ __attribute__((visibility("default"))) gc_sound_system_get gpuconv_sound_system;
 
 const gc_sound_system *gpuconv_sound_system(gc_sound_choice choice) {
     static const gc_sound_system systems[] = {{"PortAudio", NULL, sound_list, sound_open, sound_start, sound_latency,
-                                               sound_xruns, sound_is_active, sound_close},
+                                               sound_xruns, NULL, sound_is_active, sound_close},
                                               {"JACK", jack_is_running, sound_list, sound_open, sound_start,
-                                               sound_latency, sound_xruns, sound_is_active, sound_close}};
+                                               sound_latency, sound_xruns, NULL, sound_is_active, sound_close}};
     only_jack = choice == GC_SOUND_JACK;
     return &systems[only_jack];
 }

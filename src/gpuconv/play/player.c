@@ -282,6 +282,11 @@ static gpuconv_status open_follow(gc_player *p, gpuconv_error *error) {
 
 gpuconv_status gc_player_follow(gc_player *p, gpuconv_error *error) {
     const double turn = 0.5; /* degrees that are too small to be heard */
+    const double rate = p->follow_rate ? p->system->rate(p->sound) : 0;
+    if (rate > 0 && rate != p->rate) {
+        p->rate = rate;
+        return gc_player_select_response(p, p->response, error);
+    }
     if (!p->follow)
         return GPUCONV_OK;
     double to[3];
@@ -564,7 +569,7 @@ static void note_applied(gc_player *p, const gpuconv_ir *ir) {
 static gpuconv_status open_input(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
     p->duration = -1;
-    p->inputs = c->channels;
+    p->inputs = c->channels > 0 ? c->channels : c->sink ? 2 : 1;
     p->rate = c->rate > 0 ? c->rate : 48000;
     if (c->input) {
         const gc_input_options wish = {.cancel = c->cancel};
@@ -651,8 +656,11 @@ static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
 
 static gpuconv_status open_device(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
+    p->follow_rate = c->sink && !c->rate && !c->record && !c->seconds && !p->follow && !p->motion;
     gc_sound_config device = {.output = c->output_device,
                               .input = c->input_device,
+                              .sink = c->sink,
+                              .follow_rate = p->follow_rate,
                               .inputs = c->input ? 0 : p->inputs,
                               .outputs = p->outputs,
                               .rate = p->rate,
@@ -666,7 +674,8 @@ static gpuconv_status open_device(gc_player *p, gpuconv_error *error) {
 }
 
 static gpuconv_status open_all(gc_player *p, gpuconv_error *error) {
-    gpuconv_status status = gc_sound_load(p->config.sound, &p->system, error);
+    const gc_sound_choice sound = p->config.sink ? GC_SOUND_PIPEWIRE : p->config.sound;
+    gpuconv_status status = gc_sound_load(sound, &p->system, error);
     if (!status)
         status = open_input(p, error);
     if (!status)

@@ -24,11 +24,12 @@ typedef struct gc_player_config {
     const char *const *responses;
     int response_count;
     gc_sound_choice sound;
-    const char *output_device, *input_device; /* as in gc_sound_config */
-    const char *record;                       /* file that the output is recorded to; NULL: none */
-    double rate;  /* of the device in Hz; 0: the file's, or 48000. A file of another rate is resampled */
+    const char *output_device, *input_device, *sink; /* as in gc_sound_config */
+    const char *record;                              /* file that the output is recorded to; NULL: none */
+    double rate;  /* of the device in Hz; 0: the file's, or 48000; a sink then follows the server's if it plays one
+                     response after another, without an end. A file of another rate is resampled */
     int block;    /* frames per callback; 0: the device chooses */
-    int channels; /* of a live input */
+    int channels; /* of a live input; 0: 1, of a sink 2 */
     int threads;
     gpuconv_backend backend;    /* CUDA: computes the tail on a GPU */
     int device;                 /* CUDA device */
@@ -90,8 +91,9 @@ void gc_player_seek(gc_player *player, double seconds);
  * index) or with what gpuconv_ir_prepare or gpuconv_realtime_swap return. */
 gpuconv_status gc_player_select_response(gc_player *player, int response, gpuconv_error *error);
 
-/* Turns the head to where the followed source has it, if it has moved by TURN degrees or more: call it every few
- * milliseconds. The responses of the new orientation are crossfaded. Fails with what gpuconv_realtime_swap returns. */
+/* Turns the head to where the followed source has it, if it has moved by TURN degrees or more, and prepares the
+ * response again if the device has another rate: call it every few milliseconds. Responses are crossfaded. Fails with
+ * what gpuconv_ir_prepare or gpuconv_realtime_swap return. */
 gpuconv_status gc_player_follow(gc_player *player, gpuconv_error *error);
 
 /* Commits the recording, then stops the device and the threads. Where a disk was full, the recording is committed up to

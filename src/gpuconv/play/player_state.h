@@ -46,11 +46,12 @@ struct gc_player {
     gpuconv_sofa *sofa;         /* the responses of the turning head, or of moving sources */
     gc_decoder *decoder;        /* of ambisonics, which that head hears; NULL: it hears directions */
     int inputs, outputs;
-    bool widened;           /* a response of one channel is played to two outputs */
-    double rate, file_rate; /* Hz; rate: of the device */
-    int64_t duration;       /* frames at the device's rate; -1: unknown, or live input */
-    int64_t drain_frames;   /* the device's latency and a margin, in frames */
-    int64_t limit;          /* frames that are played and recorded; INT64_MAX: to the end */
+    bool widened;         /* a response of one channel is played to two outputs */
+    double file_rate;     /* Hz */
+    bool follow_rate;     /* the device's rate may change */
+    int64_t duration;     /* frames at the device's rate; -1: unknown, or live input */
+    int64_t drain_frames; /* the device's latency and a margin, in frames */
+    int64_t limit;        /* frames that are played and recorded; INT64_MAX: to the end */
 
     /* Threads. */
     pthread_t reader_thread, recorder_thread;
@@ -68,6 +69,7 @@ struct gc_player {
     char applied[400]; /* what was done to the selected response */
 
     /* Playback. */
+    _Atomic double rate; /* of the device in Hz */
     _Atomic int response;
     _Atomic int64_t lead; /* frames by which the response's output is late: the dry signal is delayed by them */
     _Atomic int64_t tail; /* frames of the longest response so far: how long the output decays after the file's end */

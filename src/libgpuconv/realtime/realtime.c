@@ -71,6 +71,7 @@ struct gpuconv_realtime {
     _Atomic int64_t late_blocks;
     _Atomic bool on_gpu;  /* the active voice's tail is on the GPU */
     _Atomic int64_t lead; /* of the active voice's response */
+    _Atomic double rate;  /* of the samples in Hz: that of the whole response posted last */
     gc_voice voice[GC_RT_VOICES];
 
     _Atomic(gc_rt_convolver *) pending[GC_RT_PARTS]; /* mailboxes */
@@ -119,7 +120,7 @@ static void free_control(gpuconv_realtime *r) {
 /* Shortens the interval between two polls of the workers to half the shortest hop that they compute. */
 static void poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
     for (int i = 0; i < c->stages; i++) {
-        const long ns = (long)(1e9 * (double)c->stage[i].level.hop / r->config.rate / 2);
+        const long ns = (long)(1e9 * (double)c->stage[i].level.hop / r->rate / 2);
         if (!c->stage[i].level.at_once && ns < atomic_load(&r->poll_ns))
             atomic_store(&r->poll_ns, ns);
     }
@@ -130,7 +131,7 @@ static void poll_for(gpuconv_realtime *r, const gc_rt_convolver *c) {
 static gpuconv_status make_convolver(gpuconv_realtime *r, const gpuconv_ir *ir, bool layer, gc_rt_convolver **convolver,
                                      gpuconv_error *error) {
     const gc_gpu_target none = {NULL, -1};
-    const gc_rt_calls calls = {r->config.block, r->config.rate, layer ? 1.0 / GC_RT_LAYERS : 1};
+    const gc_rt_calls calls = {r->config.block, r->rate, layer ? 1.0 / GC_RT_LAYERS : 1};
     return gc_rt_convolver_new(ir, &calls, layer || atomic_load(&r->gpu_failed) ? &none : &r->gpu, convolver, error);
 }
 
@@ -153,7 +154,7 @@ static gpuconv_status make_delayed(gpuconv_realtime *r, const gpuconv_ir *ir, bo
 static void post(gpuconv_realtime *r, int part, gpuconv_ir *ir, gc_rt_convolver *made, double seconds) {
     gpuconv_ir_free(r->response[part]);
     r->response[part] = ir;
-    made->terms = (gc_rt_terms){(int64_t)(seconds * r->config.rate), r->number};
+    made->terms = (gc_rt_terms){(int64_t)(seconds * r->rate), r->number};
     poll_for(r, made);
     atomic_store_explicit(&r->newest_fade, made->terms.fade, memory_order_relaxed);
     gc_rt_convolver_free(atomic_exchange(&r->pending[part], made));
@@ -162,6 +163,7 @@ static void post(gpuconv_realtime *r, int part, gpuconv_ir *ir, gc_rt_convolver 
 /* Exchanges the whole response; the layers end with the previous one. Under `control`. */
 static gpuconv_status exchange_whole(gpuconv_realtime *r, const gpuconv_ir *ir, double seconds, gpuconv_error *error) {
     gc_rt_convolver *made;
+    r->rate = ir->rate;
     gpuconv_status status = make_delayed(r, ir, false, &made, error);
     if (status)
         return status;
@@ -447,7 +449,7 @@ static gpuconv_ir *find_failed_response(gpuconv_realtime *r, int64_t *number) {
 static void *fall_back_to_cpu(void *argument) {
     gpuconv_realtime *r = argument;
     gc_rt_convolver *waiting = atomic_exchange(&r->pending[0], NULL), *replacement = waiting, *made, *empty = NULL;
-    gc_rt_terms terms = {(int64_t)(fallback_fade_seconds * r->config.rate), 0};
+    gc_rt_terms terms = {(int64_t)(fallback_fade_seconds * r->rate), 0};
     gpuconv_ir *ir = waiting ? gc_ir_hold(waiting->response) : find_failed_response(r, &terms.response);
     if (ir && make_convolver(r, ir, false, &made, NULL) == GPUCONV_OK) {
         made->terms = waiting ? waiting->terms : terms;
@@ -719,7 +721,7 @@ static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
             (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", from %d frames on the GPU", GC_GPU_TAIL_OFFSET);
     if (used < sizeof r->plan)
         (void)gc_format(r->plan + used, sizeof r->plan - used, "; %.2g %% of a core predicted",
-                        100 * c->plan.predicted * r->config.rate);
+                        100 * c->plan.predicted * r->rate);
 }
 
 void gpuconv_realtime_free(gpuconv_realtime *r) {
@@ -790,6 +792,7 @@ gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_conf
         return gc_fail_memory(error, "a real-time convolver");
     }
     r->config = complete;
+    r->rate = complete.rate;
     atomic_init(&r->poll_ns, LONGEST_POLL);
     for (int part = 1; part < GC_RT_PARTS; part++)
         r->active[part] = -1;
