@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_ROOM = 64, MOST = 1024 /* coefficients, channels */ };
+enum { NAME_ROOM = 64, KEY_ROOM = 32, MOST = 1024 /* coefficients, channels */ };
 
 /* A word of the text: a name or number, a string in quotation marks, one of the signs {}:;,/ or the end. */
 typedef struct config_word {
@@ -207,20 +207,25 @@ static gpuconv_status skip_value(brutefir *b, const char *key, gpuconv_error *er
     return status ? status : expect(b, ';', error);
 }
 
-/* Fails unless all numbers of a list are 0, up to the semicolon. */
-static gpuconv_status expect_zeros(brutefir *b, const char *what, gpuconv_error *error) {
-    for (;;) {
+/* Goes on to the next element of a list. Returns false behind its end, a semicolon, and after an error, in *status. */
+static bool next_element(brutefir *b, gpuconv_status *status, gpuconv_error *error) {
+    const bool more = !*status && is_sign(b, ',');
+    if (!*status)
+        *status = more ? next_word(b, error) : expect(b, ';', error);
+    return more && !*status;
+}
+
+/* Fails unless all numbers of a list are 0. */
+static gpuconv_status expect_no_delay(brutefir *b, gpuconv_error *error) {
+    gpuconv_status status;
+    do {
         double value;
-        gpuconv_status status = read_number(b, &value, error);
+        status = read_number(b, &value, error);
         if (!status && value != 0)
-            status =
-                gc_matrix_fail(b->matrix, error, "%s %g is not read; put the delay into the coefficients", what, value);
-        if (status || !is_sign(b, ','))
-            return status ? status : expect(b, ';', error);
-        status = next_word(b, error);
-        if (status)
-            return status;
-    }
+            status = gc_matrix_fail(b->matrix, error, "a delay of %g is not read; put the delay into the coefficients",
+                                    value);
+    } while (next_element(b, &status, error));
+    return status;
 }
 
 /* Copies a name. Returns FORMAT if it is too long. */
@@ -230,6 +235,17 @@ static gpuconv_status copy_name(brutefir *b, char *name, size_t size, gpuconv_er
                               (int)size - 1);
     memcpy(name, b->word.text, strlen(b->word.text) + 1);
     return next_word(b, error);
+}
+
+/* Reads the key of the next setting of a block, and the colon behind it. Returns false behind the last one, and after
+ * an error, in *status. */
+static bool next_setting(brutefir *b, char key[KEY_ROOM], gpuconv_status *status, gpuconv_error *error) {
+    if (*status || b->word.end || is_sign(b, '}'))
+        return false;
+    *status = copy_name(b, key, KEY_ROOM, error);
+    if (!*status)
+        *status = expect(b, ':', error);
+    return !*status;
 }
 
 /* Returns whether a name is one of a list, which NULL ends. */
@@ -242,16 +258,13 @@ static bool is_one_of(const char *name, const char *const *list) {
 /* Reads the integers of a list, up to the semicolon. *count: how many. */
 static gpuconv_status read_integers(brutefir *b, const char *what, int64_t most, int64_t *number, int *count,
                                     gpuconv_error *error) {
-    gpuconv_status status = GPUCONV_OK;
-    for (*count = 0; !status;) {
+    gpuconv_status status;
+    *count = 0;
+    do {
         if (*count == MOST)
             return gc_matrix_fail(b->matrix, error, "%s: more than %d channels", what, MOST);
         status = read_integer(b, what, 0, most, &number[(*count)++], error);
-        if (!status && !is_sign(b, ','))
-            return expect(b, ';', error);
-        if (!status)
-            status = next_word(b, error);
-    }
+    } while (next_element(b, &status, error));
     return status;
 }
 
@@ -274,31 +287,24 @@ static gpuconv_status read_device_channels(brutefir *b, device *d, gpuconv_error
 
 /* mute: true, false ...; for the channels from `first` on. */
 static gpuconv_status read_mutes(brutefir *b, side *s, int first, gpuconv_error *error) {
-    for (int i = first;; i++) {
+    gpuconv_status status;
+    int i = first;
+    do {
         const bool is = strcmp(b->word.text, "true") == 0;
         if (i == s->count || (!is && strcmp(b->word.text, "false") != 0))
             return gc_matrix_fail(b->matrix, error, "mute: '%.40s' is neither true nor false, or one too many",
                                   b->word.text);
-        s->channel[i].muted = is;
-        gpuconv_status status = next_word(b, error);
-        if (status || !is_sign(b, ','))
-            return status ? status : expect(b, ';', error);
+        s->channel[i++].muted = is;
         status = next_word(b, error);
-        if (status)
-            return status;
-    }
+    } while (next_element(b, &status, error));
+    return status;
 }
 
-/* Reads a setting of the channels from `first` on. */
-static gpuconv_status read_channel_setting(brutefir *b, side *s, int first, device *d, gpuconv_error *error) {
+/* Reads a setting, `key`, of the channels from `first` on. */
+static gpuconv_status read_channel_setting(brutefir *b, const char *key, side *s, int first, device *d,
+                                           gpuconv_error *error) {
     static const char *const skipped[] = {"device", "sample", "maxdelay", "individual_maxdelay",
                                           "dither", "merge",  NULL};
-    char key[32] = "";
-    gpuconv_status status = copy_name(b, key, sizeof key, error);
-    if (!status)
-        status = expect(b, ':', error);
-    if (status)
-        return status;
     if (strcmp(key, "channels") == 0)
         return read_device_channels(b, d, error);
     if (strcmp(key, "mapping") == 0)
@@ -306,7 +312,7 @@ static gpuconv_status read_channel_setting(brutefir *b, side *s, int first, devi
     if (strcmp(key, "mute") == 0)
         return read_mutes(b, s, first, error);
     if (strcmp(key, "delay") == 0 || strcmp(key, "subdelay") == 0)
-        return expect_zeros(b, "a delay of", error);
+        return expect_no_delay(b, error);
     return is_one_of(key, skipped) ? skip_value(b, key, error)
                                    : gc_matrix_fail(b->matrix, error, "unknown setting '%s' of channels", key);
 }
@@ -357,8 +363,8 @@ static gpuconv_status read_channels(brutefir *b, side *s, gpuconv_error *error) 
         d->used[d->mappings] = d->mappings;
     d->mappings = 0;
     status = expect(b, '{', error);
-    while (!status && !b->word.end && !is_sign(b, '}'))
-        status = read_channel_setting(b, s, first, d, error);
+    for (char key[KEY_ROOM]; next_setting(b, key, &status, error);)
+        status = read_channel_setting(b, key, s, first, d, error);
     if (!status)
         status = map_channels(b, s, first, d, error);
     free(d);
@@ -374,14 +380,8 @@ static gpuconv_status read_coeff(brutefir *b, gpuconv_error *error) {
     gpuconv_status status = copy_name(b, c->name, sizeof c->name, error);
     if (!status)
         status = expect(b, '{', error);
-    while (!status && !b->word.end && !is_sign(b, '}')) {
-        char key[32] = "";
+    for (char key[KEY_ROOM]; next_setting(b, key, &status, error);) {
         double number = 0;
-        status = copy_name(b, key, sizeof key, error);
-        if (!status)
-            status = expect(b, ':', error);
-        if (status)
-            return status;
         if (strcmp(key, "filename") == 0 || strcmp(key, "format") == 0)
             status = *key == 'f' && key[1] == 'i' ? copy_name(b, c->file, sizeof c->file, error)
                                                   : copy_name(b, c->format, sizeof c->format, error);
@@ -424,8 +424,9 @@ static int find_name(const config_word *w, const side *s) {
 
 /* Reads CHANNEL[/[ATTENUATION][/MULTIPLIER]], ... ; */
 static gpuconv_status read_ends(brutefir *b, const side *s, end *ends, int *count, gpuconv_error *error) {
-    gpuconv_status status = GPUCONV_OK;
-    for (*count = 0; !status; (*count)++) {
+    gpuconv_status status;
+    *count = 0;
+    do {
         const int channel = b->word.sign ? -1 : find_name(&b->word, s);
         if (channel < 0 || *count == MOST)
             return gc_matrix_fail(b->matrix, error, "'%.40s' is no input or output that is declared above",
@@ -440,13 +441,8 @@ static gpuconv_status read_ends(brutefir *b, const side *s, end *ends, int *coun
             status = read_number(b, &number, error);
             ends[*count].factor *= part ? number : pow(10, -fmax(-400, fmin(400, number)) / 20);
         }
-        if (!status && !is_sign(b, ',')) {
-            (*count)++;
-            return expect(b, ';', error);
-        }
-        if (!status)
-            status = next_word(b, error);
-    }
+        (*count)++;
+    } while (next_element(b, &status, error));
     return status;
 }
 
@@ -497,13 +493,7 @@ static gpuconv_status read_filter(brutefir *b, end *ends, gpuconv_error *error) 
     gpuconv_status status = next_word(b, error); /* the name */
     if (!status)
         status = expect(b, '{', error);
-    while (!status && !b->word.end && !is_sign(b, '}')) {
-        char key[32] = "";
-        status = copy_name(b, key, sizeof key, error);
-        if (!status)
-            status = expect(b, ':', error);
-        if (status)
-            return status;
+    for (char key[KEY_ROOM]; next_setting(b, key, &status, error);) {
         if (strcmp(key, "inputs") == 0 || strcmp(key, "from_inputs") == 0)
             status = read_ends(b, &b->input, in, &inputs, error);
         else if (strcmp(key, "outputs") == 0 || strcmp(key, "to_outputs") == 0)
@@ -512,7 +502,7 @@ static gpuconv_status read_filter(brutefir *b, end *ends, gpuconv_error *error) 
             status = read_filter_coeff(b, &coeff, error);
             has_coeff = true;
         } else if (strcmp(key, "delay") == 0)
-            status = expect_zeros(b, "a delay of", error);
+            status = expect_no_delay(b, error);
         else if (strcmp(key, "from_filters") == 0 || strcmp(key, "to_filters") == 0)
             status = gc_matrix_fail(
                 b->matrix, error, "%s: filters behind filters are not read; convolve their coefficients into one", key);
@@ -530,24 +520,21 @@ static gpuconv_status read_filter(brutefir *b, end *ends, gpuconv_error *error) 
 
 /* logic: "MODULE" { parameters }, ...; a module that only listens for commands is ignored. */
 static gpuconv_status read_logic(brutefir *b, gpuconv_error *error) {
+    gpuconv_status status;
     gc_matrix_ignore(b->matrix, "logic");
-    for (;;) {
+    do {
         if (strcmp(b->word.text, "cli") != 0)
             return gc_matrix_fail(b->matrix, error, "the module '%.40s' of logic changes coefficients and is not read",
                                   b->word.text);
-        gpuconv_status status = next_word(b, error);
+        status = next_word(b, error);
         for (int depth = 0; !status && !b->word.end && (depth > 0 || is_sign(b, '{'));) {
             depth += is_sign(b, '{') ? 1 : is_sign(b, '}') ? -1 : 0;
             if (strcmp(b->word.text, "script") == 0 && !b->word.quoted)
                 return gc_matrix_fail(b->matrix, error, "a script of the module 'cli' is not run");
             status = next_word(b, error);
         }
-        if (status || !is_sign(b, ','))
-            return status ? status : expect(b, ';', error);
-        status = next_word(b, error);
-        if (status)
-            return status;
-    }
+    } while (next_element(b, &status, error));
+    return status;
 }
 
 /* Reads a setting of the program. */
@@ -589,7 +576,7 @@ static gpuconv_status read_setting(brutefir *b, const char *key, gpuconv_error *
 
 /* Reads one block or setting. */
 static gpuconv_status read_item(brutefir *b, end *ends, gpuconv_error *error) {
-    char key[32] = "";
+    char key[KEY_ROOM] = "";
     gpuconv_status status = copy_name(b, key, sizeof key, error);
     if (status)
         return status;
