@@ -529,7 +529,9 @@ static void fill_curves(const gc_channel *c, double all, gc_decay *decay) {
 static void read_decay(gc_channel *c, double all, gc_acoustics *r) {
     gc_decay_curve d = to_levels(c, all);
     gc_decay_line t20 = decay_fit(&d, -5, -25), t30 = decay_fit(&d, -5, -35);
+    const double bottom = fmax(-25, d.lowest - d.start + 0.01);
     r->edt = decay_fit(&d, 0, -10).time;
+    r->fall = bottom <= -5 - 8 ? decay_fit(&d, -5, bottom).time : (double)NAN;
     r->t20 = t20.time;
     r->t30 = t30.time;
     r->nonlinearity20 = t20.nonlinearity;
@@ -581,7 +583,7 @@ static unsigned judge(const gc_acoustics *r, const gc_octave_band *band) {
 
 static gc_acoustics undefined_parameters(double onset) {
     const double none = (double)NAN;
-    return (gc_acoustics){onset, none, none, none, none, none, none, none, none, none, none, none, none, 0, 0};
+    return (gc_acoustics){onset, none, none, none, none, none, none, none, none, none, none, none, none, none, 0, 0};
 }
 
 bool gc_channel_band(gc_channel *c, const gc_octave_band *band, gc_acoustics *r, gc_decay *decay) {

@@ -78,6 +78,7 @@ typedef struct gc_acoustics {
     double edt;            /* early decay time, 0 to -10 dB */
     double t20;            /* -5 to -25 dB */
     double t30;            /* -5 to -35 dB */
+    double fall;           /* -5 to -25 dB, or to 5 dB above the noise, if it is at least 8 dB below */
     double nonlinearity20; /* per mille, of T20 */
     double nonlinearity30; /* per mille, of T30 */
     double curvature;      /* per cent: 100 (T30 / T20 - 1) */

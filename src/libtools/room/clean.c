@@ -203,7 +203,7 @@ static bool clean_octaves(work *w, const float *taps, const gc_clean_options *o)
         if (!good)
             break;
         (void)gc_channel_densities(channel, &cross, &noise);
-        const double time = isfinite(a.t30) ? a.t30 : isfinite(a.t20) ? a.t20 : a.edt;
+        const double time = isfinite(a.t30) ? a.t30 : a.fall;
         *b = (gc_clean_band){band[k].nominal, (double)NAN, time, a.inr};
         const double from = (double)cross / w->rate - time * MARGIN / 60;
         if (!(noise > 0 && a.inr < quiet_enough && time > 0 && from > (double)gc_channel_onset(channel) / w->rate &&

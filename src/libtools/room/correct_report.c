@@ -139,7 +139,7 @@ static double report_separation(const gc_correction *c, gpuconv_report *report) 
                 continue;
             most = fmax(most, s->gain);
             (void)snprintf(list, sizeof list, "ear %d, dB", e + 1);
-            (void)gc_format(label, sizeof label, "%.3g Hz", b ? 1000 * exp2(b - 5) : 31.5);
+            (void)gc_format(label, sizeof label, "%g Hz", b ? 1000 * exp2(b - 5) : 31.5);
             gc_report_cells(report, list, label, 4, cells);
         }
     return most;
