@@ -26,6 +26,7 @@ fi
 runs ir correct "$SOURCE/impulses/hall-true-stereo.flac" apart.wav --matrix --to 4000 --length 0.2 --delay 0.05
 about apart.wav "9600 4 48000 wav float"
 says "$work/log/out" "separation before" "ear 2, dB" "50 ms"
+refuses 2 "the most gain is 0 to 60 dB, or a file, not 90 dB" ir correct one.wav out.wav --max-gain 90
 refuses 2 "--matrix has --from" ir correct one.wav out.wav --matrix --target house
 refuses 2 "--delay needs --matrix" ir correct one.wav out.wav --delay 0.1
 refuses 2 "a delay of 0.3 s is not within filters of 0.2 s" ir correct one.wav out.wav --matrix --delay 0.3 --length 0.2
