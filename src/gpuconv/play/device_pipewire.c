@@ -151,9 +151,9 @@ static const struct pw_stream_events input_events = {PW_VERSION_STREAM_EVENTS, .
 /* ---- The list of devices ----------------------------------------------------------------------------------------- */
 
 typedef struct listing {
+    FILE *text; /* NULL: none */
     struct pw_main_loop *loop;
     struct pw_registry *registry;
-    FILE *text;
     int lines;
     int expected;
 } listing;
@@ -195,7 +195,9 @@ static bool list_nodes(listing *l) {
     static const struct pw_registry_events registry_events = {PW_VERSION_REGISTRY_EVENTS, .global = on_global};
     static const struct pw_core_events core_events = {PW_VERSION_CORE_EVENTS, .done = on_done, .error = on_error};
     struct spa_hook registry_hook, core_hook;
-    struct pw_context *context = pw_context_new(pw_main_loop_get_loop(l->loop), NULL, 0);
+    pw_init(NULL, NULL);
+    l->loop = pw_main_loop_new(NULL);
+    struct pw_context *context = l->loop ? pw_context_new(pw_main_loop_get_loop(l->loop), NULL, 0) : NULL;
     struct pw_core *core = context ? pw_context_connect(context, NULL, 0) : NULL;
     if (core) {
         spa_zero(registry_hook);
@@ -211,28 +213,23 @@ static bool list_nodes(listing *l) {
         pw_core_disconnect(core);
     if (context)
         pw_context_destroy(context);
+    if (l->loop)
+        pw_main_loop_destroy(l->loop);
     return core != NULL;
 }
 
 static bool sound_is_running(void) {
-    pw_init(NULL, NULL);
-    listing l = {.loop = pw_main_loop_new(NULL)};
-    bool runs = l.loop && list_nodes(&l);
-    if (l.loop)
-        pw_main_loop_destroy(l.loop);
-    return runs;
+    listing l = {.text = NULL};
+    return list_nodes(&l);
 }
 
 static char *sound_list(gpuconv_error *error) {
     char *text = NULL;
     size_t size;
-    pw_init(NULL, NULL);
-    listing l = {.loop = pw_main_loop_new(NULL), .text = open_memstream(&text, &size)};
-    bool good = l.loop && list_nodes(&l);
+    listing l = {.text = open_memstream(&text, &size)};
+    bool good = list_nodes(&l);
     if (good && l.text && l.lines == 0)
         (void)fwrite("no sound device found\n", 1, 22, l.text);
-    if (l.loop)
-        pw_main_loop_destroy(l.loop);
     if (l.text && fclose(l.text) == 0 && good)
         return text;
     free(text);
