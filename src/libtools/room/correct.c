@@ -531,15 +531,12 @@ static bool predict(work *w, int channel, const float *filter) {
     return good;
 }
 
-/* Computes the filters of a channel, and with MIXED the share of the excess phase. */
-static bool correct_channel(work *w, int channel, float *filter) {
+/* Computes the filters of the ways of a channel, and with MIXED the share of the excess phase. */
+static bool make_ways(work *w, int channel, float *filter) {
     gc_correction *c = w->c;
     gc_corrected *k = &c->channel[channel];
     double low = 0, high = 1;
     const bool mixed = w->o->phase == GC_CORRECT_MIXED;
-    invert(w, k);
-    if (mixed && !fill_excess(w, channel))
-        return false;
     k->excess = mixed ? 1 : 0;
     for (int n = 0; n <= HALVINGS + 1; n++) {
         for (int way = 0; way < c->ways; way++)
@@ -554,6 +551,29 @@ static bool correct_channel(work *w, int channel, float *filter) {
         k->excess = n == HALVINGS ? low : (low + high) / 2;
     }
     return true;
+}
+
+/* Times that a filter is changed by what its prediction misses of the target. The window of the corrected response
+ * contains other parts of the reflections than that of the measured one. */
+enum { REFINEMENTS = 2 };
+
+/* Computes the filters of a channel. */
+static bool correct_channel(work *w, int channel, float *filter) {
+    const gc_correction *c = w->c;
+    gc_corrected *k = &w->c->channel[channel];
+    invert(w, k);
+    if (w->o->phase == GC_CORRECT_MIXED && !fill_excess(w, channel))
+        return false;
+    bool good = make_ways(w, channel, filter);
+    for (int n = 0; n < REFINEMENTS && good && c->positions && !w->o->eq; n++) {
+        for (int i = 0; i < c->points; i++)
+            if (!k->limited[i])
+                k->gain[i] =
+                    fmin(c->limit[i] + k->limit_level, k->gain[i] + share_at(c->low, c->high, c->hz[i]) *
+                                                                        (c->target[i] + k->own_level - k->after[i]));
+        good = make_ways(w, channel, filter);
+    }
+    return good;
 }
 
 /* ---- Matrices ---------------------------------------------------------------------------------------------------- */
