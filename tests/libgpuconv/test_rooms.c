@@ -224,6 +224,39 @@ static void bands_and_air_are_those_of_the_formula(void **state) {
     }
 }
 
+/* Walls that are alike in all bands have one sum for all; a wall that differs by a hair has one for each band. */
+static void walls_that_are_alike_need_one_sum(void **state) {
+    (void)state;
+    enum { FRAMES = 3000 };
+    const double rates[] = {16000, 48000};
+    const gpuconv_room_point source = {{1.1, 0.9, 1.7}, 0, 0, 1}, receiver = {{2.9, 2.2, 1.2}, 30, 10, 0.5};
+    for (int i = 0; i < 4; i++) {
+        gpuconv_room room = {.size = {4.1, 3.3, 2.6}};
+        for (int w = 0; w < 6; w++)
+            for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+                room.absorption[w][b] = 0.2;
+        gpuconv_rooms_job job = job_of_room(&room, &source, &receiver);
+        job.frames = FRAMES;
+        job.rate = rates[i % 2];
+        job.air = job.tail = true;
+        job.images_seconds = 0.03;
+        job.ambisonic = i / 2;
+        job.origin = 50;
+        guarded one = simulate(&job, 1);
+        room.absorption[2][1] += 1e-9;
+        guarded each = simulate(&job, 1);
+        double *want = calloc((size_t)FRAMES * 4, sizeof *want);
+        CHECK(want, "no memory");
+        const int64_t frames = FRAMES * (job.ambisonic ? 4 : 1);
+        for (int64_t n = 0; n < frames; n++)
+            want[n] = (double)each.channel[0][n];
+        check_error("one sum for all bands", one.channel[0], want, frames, -80);
+        guarded_free(&one);
+        guarded_free(&each);
+        free(want);
+    }
+}
+
 /* ---- Decay and noise --------------------------------------------------------------------------------------------- */
 
 /* Returns the T30 of a response: the line through its backward integral from -5 to -35 dB. */
@@ -594,6 +627,7 @@ int main(void) {
         cmocka_unit_test(every_image_has_its_delay_and_amplitude),
         cmocka_unit_test(late_images_keep_their_delays),
         cmocka_unit_test(bands_and_air_are_those_of_the_formula),
+        cmocka_unit_test(walls_that_are_alike_need_one_sum),
         cmocka_unit_test(the_decay_is_the_one_that_was_asked),
         cmocka_unit_test(noise_has_the_energy_of_the_images_that_it_replaces),
         cmocka_unit_test(noise_is_coherent_as_a_diffuse_field),

@@ -1,6 +1,7 @@
 /* Loops of image sources; compiled once for each instruction set, with GC_IMAGE_SET as the name of their table. */
 #include "image_kernels.h"
 
+#include "libgpuconv/core/random.h"
 #include "vector.h"
 
 #include <math.h>
@@ -74,6 +75,71 @@ static void add(const gc_image_row *row, float *sums) {
     }
 }
 
+/* Makes directions and distances from the first receiver; the sign of an amplitude is that of `sign`. */
+ALWAYS_INLINE void draw_places(const gc_image_field *f, uint64_t seed, int64_t first, int count, double *far,
+                               double *sign, double direction[3][GC_IMAGE_BLOCK]) {
+    double turn[GC_IMAGE_BLOCK];
+    for (int i = 0; i < count; i++) {
+        uint64_t state = gc_mix_bits(seed + (uint64_t)(first + i));
+        const uint64_t a = gc_random_bits(&state), b = gc_random_bits(&state);
+        far[i] = ((double)(first + i) + (double)(int64_t)(a >> 11) * 0x1p-53) * f->shell;
+        sign[i] = a & 1 ? -1 : 1;
+        direction[2][i] = (double)(int64_t)(b >> 32) * 0x1p-31 - 1;
+        turn[i] = (double)(int64_t)(b & 0xffffffff) * 0x1p-32;
+    }
+    for (int i = 0; i < count; i++) { /* sine and cosine of a turn, by their series within an eighth of one */
+        const int quarter = (int)(turn[i] * 4 + 0.5);
+        const double x = (turn[i] - 0.25 * quarter) * 6.283185307179586, y = x * x;
+        const double s =
+            x *
+            (1 - (y * (1 / 6.0)) * (1 - (y * (1 / 20.0)) *
+                                            (1 - (y * (1 / 42.0)) * (1 - (y * (1 / 72.0)) * (1 - (y * (1 / 110.0)))))));
+        const double c =
+            1 - (y * (1 / 2.0)) *
+                    (1 - (y * (1 / 12.0)) *
+                             (1 - (y * (1 / 30.0)) *
+                                      (1 - (y * (1 / 56.0)) * (1 - (y * (1 / 90.0)) * (1 - (y * (1 / 132.0)))))));
+        const double z = direction[2][i], flat = sqrt(1 - z * z), odd = quarter & 1;
+        const double cosine = c + odd * (s - c), sine = s + odd * (c - s);
+        direction[0][i] = flat * cosine * (1 - ((quarter + 1) & 2));
+        direction[1][i] = flat * sine * (1 - (quarter & 2));
+    }
+}
+
+static void draw(const gc_image_field *f, uint64_t seed, int64_t first, int count, gc_image_drawn *to) {
+    double far[GC_IMAGE_BLOCK], sign[GC_IMAGE_BLOCK], square[GC_IMAGE_BLOCK], part[2][GC_IMAGE_BLOCK];
+    int order[GC_IMAGE_BLOCK];
+    for (int i = 0; i < count; i++)
+        square[i] = part[0][i] = part[1][i] = order[i] = 0;
+    draw_places(f, seed, first, count, far, sign, to->direction);
+    for (int a = 0; a < 3; a++) {
+        const double origin = f->first[a], per_size = f->per_size[a], moved = f->moved[a], receiver = f->receiver[a];
+        const double facing = f->facing[0][a], facing_source = f->facing[1][a];
+        const int most = f->most[a];
+        double *direction = to->direction[a];
+        int *cells = to->cell[a];
+        for (int i = 0; i < count; i++) {
+            const double place = origin + far[i] * direction[i], at = place * per_size;
+            const int below = (int)at - (at < 0), low = below < -most ? -most : below, cell = low > most ? most : low;
+            const double mirror = 1 - 2 * (cell & 1), d = place + mirror * moved - receiver;
+            direction[i] = d;
+            square[i] += d * d;
+            part[0][i] += facing * d;
+            part[1][i] -= mirror * facing_source * d;
+            order[i] += cell < 0 ? -cell : cell;
+            cells[i] = cell;
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        const double distance = sqrt(square[i]), left = (f->reach - distance) * f->fade;
+        const double kept = left < 0 ? 0 : left > 1 ? 1 : left, energy = order[i] > f->order ? 1 : 1 - kept;
+        to->amplitude[i] = (float)(sign[i] * far[i]) * sqrtf((float)(energy * f->power));
+        to->distance[i] = distance > 0.01 ? distance : 0.01;
+        to->pattern[0][i] = (float)part[0][i];
+        to->pattern[1][i] = (float)part[1][i];
+    }
+}
+
 enum { TOGETHER = 4 /* frames whose sums share the loads of the accumulator */ };
 
 /* Reduces TOGETHER frames of eight lanes; the taps have enough zeros on both sides. */
@@ -89,17 +155,17 @@ ALWAYS_INLINE void reduce_eight(const float *sums, const float *taps, int lanes,
         *(eight *)(to + (int64_t)n * lanes) = sum[n];
 }
 
-ALWAYS_INLINE float reduce_one(const float *sums, const float *taps) {
-    vec sum[2] = {{0}};
-    for (int j = 0; j < GC_IMAGE_TAPS; j += 2 * LANES) {
-        sum[0] += load(sums + j) * load(taps + j);
-        sum[1] += load(sums + j + LANES) * load(taps + j + LANES);
+/* Reduces TOGETHER frames of one lane. */
+ALWAYS_INLINE void reduce_one(const float *sums, const float *taps, float *to) {
+    vec sum[TOGETHER] = {{0}};
+    for (int j = 0; j < GC_IMAGE_TAPS; j += LANES)
+        for (int n = 0; n < TOGETHER; n++)
+            sum[n] += load(sums + n * GC_IMAGE_STEPS + j) * load(taps + j);
+    for (int n = 0; n < TOGETHER; n++) {
+        to[n] = 0;
+        for (int k = 0; k < LANES; k++)
+            to[n] += sum[n][k];
     }
-    sum[0] += sum[1];
-    float total = 0;
-    for (int k = 0; k < LANES; k++)
-        total += sum[0][k];
-    return total;
 }
 
 static void reduce(const float *sums, const float *taps, int lanes, int64_t frames, float *to) {
@@ -108,11 +174,11 @@ static void reduce(const float *sums, const float *taps, int lanes, int64_t fram
     for (int j = 0; j < GC_IMAGE_TAPS; j++)
         middle[j] = taps[j];
     sums += lanes;
-    for (int64_t n = 0; n < frames && lanes == 1; n++)
-        to[n] = reduce_one(sums + n * GC_IMAGE_STEPS, taps);
+    for (int64_t n = 0; n < frames && lanes == 1; n += TOGETHER)
+        reduce_one(sums + n * GC_IMAGE_STEPS, taps, to + n);
     for (int64_t n = 0; n < frames && lanes > 1; n += TOGETHER)
         for (int k = 0; k < lanes; k += 8)
             reduce_eight(sums + n * GC_IMAGE_STEPS * lanes + k, middle, lanes, to + n * lanes + k);
 }
 
-const gc_image_kernels GC_IMAGE_SET = {add, reduce};
+const gc_image_kernels GC_IMAGE_SET = {add, draw, reduce};

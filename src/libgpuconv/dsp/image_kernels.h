@@ -32,13 +32,32 @@ typedef struct gc_image_row {
     gc_image_pattern pattern[2];
 } gc_image_row;
 
+/* Where images at random places lie: number i is in shell i, shells of `shell` metres, around the first receiver. It
+ * gets the reflections of the room's repetition in which it lies, and moves as the source and the receiver are moved
+ * against the first ones. */
+typedef struct gc_image_field {
+    double shell, power; /* metres; energy at a distance of 1 */
+    double reach, fade;  /* of the other images, as in gc_image_row; these have what is left of the energy */
+    double first[3], receiver[3], moved[3], per_size[3], facing[2][3]; /* facing: what d adds to a pattern */
+    int most[3], order; /* repetitions on each side; images with more reflections have the whole energy */
+} gc_image_field;
+
+typedef struct gc_image_drawn {
+    double distance[GC_IMAGE_BLOCK], direction[3][GC_IMAGE_BLOCK];
+    float amplitude[GC_IMAGE_BLOCK], pattern[2][GC_IMAGE_BLOCK]; /* times distance */
+    int cell[3][GC_IMAGE_BLOCK];
+} gc_image_drawn;
+
 typedef struct gc_image_kernels {
     /* Adds images to the accumulator. An image at step t is four values at the steps around it, the weights of a cubic
      * B-spline; element m + 1 is step m. */
     void (*add)(const gc_image_row *row, float *sums);
 
+    /* Draws images first + i, i < count, from `seed` and their number only. */
+    void (*draw)(const gc_image_field *field, uint64_t seed, int64_t first, int count, gc_image_drawn *drawn);
+
     /* Writes frame n, lane k: to[n lanes + k] = sum over j of taps[j] sums[(GC_IMAGE_STEPS n + j + 1) lanes + k].
-     * With more than one lane, `to` has room for a multiple of four frames, which are written. */
+     * `to` has room for a multiple of four frames, which are written. */
     void (*reduce)(const float *sums, const float *taps, int lanes, int64_t frames, float *to);
 } gc_image_kernels;
 

@@ -25,6 +25,7 @@
 typedef struct gc_cpu_arrays {
     gpuconv_arrays base;
     gc_rows rows;
+    gc_room_filters filters;
 } gc_cpu_arrays;
 
 typedef struct gc_cpu_responses {
@@ -366,6 +367,7 @@ static gpuconv_status describe_job(const gpuconv_arrays_job *job, gc_job_plan *p
 
 static void free_arrays(gpuconv_arrays *arrays) {
     gc_rows_free(&((gc_cpu_arrays *)arrays)->rows);
+    gc_room_filters_free(&((gc_cpu_arrays *)arrays)->filters);
     free(arrays);
 }
 
@@ -560,7 +562,8 @@ static gpuconv_status run_job(const gc_job_plan *plan, const gpuconv_arrays_job 
 }
 
 static gpuconv_status simulate(gpuconv_arrays *arrays, const gc_rooms *rooms, float *output, gpuconv_error *error) {
-    return gc_cpu_simulate(((gc_cpu_arrays *)arrays)->rows.pool, rooms, output, error);
+    gc_cpu_arrays *a = (gc_cpu_arrays *)arrays;
+    return gc_cpu_simulate(a->rows.pool, &a->filters, rooms, output, error);
 }
 
 const gc_rows_executor gc_rows_cpu = {

@@ -35,7 +35,13 @@
 #define PI 3.14159265358979323846
 #define SUMS_BYTES (INT64_C(256) << 20) /* of a thread, above which bands are computed one after another */
 #define NO_FADE 1e30
-enum { KERNEL_FRAMES = 24, DESIGN = 2048, LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 7 };
+enum {
+    KERNEL_FRAMES = 24,
+    AIR_RUN = 128,
+    KEPT_POINTS = 1 << 17,
+    DESIGN = 2048,
+    LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 7
+};
 
 /* ---- Shared by the threads --------------------------------------------------------------------------------------- */
 
@@ -54,17 +60,21 @@ typedef struct work {
     int64_t steps;       /* of the accumulator */
     double per_metre;    /* steps a metre */
     double end;          /* metres from which on no image is in the response */
-    float taps[GC_IMAGE_TAPS];
-    gc_fft *fft;    /* for the sum of bands; NULL: every room has one */
-    int64_t points; /* of its transforms */
-    int64_t lead;   /* frames by which the filters of bands delay */
-    float *band;    /* spectra of their filters */
+    const float *taps, *moment;
+    bool exact;        /* air absorbs so much in a frame that its change within a kernel counts */
+    const gc_fft *fft; /* for the sum of bands; NULL: every room has one */
+    int64_t points;    /* of its transforms */
+    int64_t lead;      /* frames by which the filters of bands delay */
+    const float *band; /* spectra of their filters */
+    float *spectra;    /* of the first thread, kept in the place; NULL: for one band at a time */
     scratch *scratch;
     atomic_bool failed; /* a thread had no memory */
 } work;
 
-/* Fills the filter that makes frames of the accumulator. Returns false without memory. */
-static bool design_taps(float taps[GC_IMAGE_TAPS]) {
+/* Fills the filter that makes frames of the accumulator, and its moment. Returns false without memory. */
+static bool design_taps(gc_room_filters *f) {
+    if (f->made)
+        return true;
     double *re = gc_calloc(2 * DESIGN, sizeof *re), *im = re + DESIGN;
     if (!re)
         return false;
@@ -79,23 +89,48 @@ static bool design_taps(float taps[GC_IMAGE_TAPS]) {
         im[k] /= spline;
     }
     good = good && gc_fourier(re, im, DESIGN, 1);
-    for (int j = 0; j <= 2 * GC_IMAGE_HALF; j++)
-        taps[j] = (float)(re[(j - GC_IMAGE_HALF + DESIGN) % DESIGN] / DESIGN);
+    for (int j = 0; j <= 2 * GC_IMAGE_HALF; j++) {
+        f->taps[j] = (float)(re[(j - GC_IMAGE_HALF + DESIGN) % DESIGN] / DESIGN);
+        f->moment[j] = (float)(j - GC_IMAGE_HALF) * f->taps[j];
+    }
     free(re);
-    return good;
+    return f->made = good;
 }
 
-/* Makes the spectra of the filters of the bands. Their sum is a pulse after `lead` frames. */
-static bool design_bands(work *w) {
+static void free_bands(gc_room_filters *f, int size) {
+    gc_fft_free(f->fft[size]);
+    free(f->band[size]);
+    f->fft[size] = NULL;
+    f->band[size] = NULL;
+}
+
+void gc_room_filters_free(gc_room_filters *f) {
+    for (int i = 0; i < GC_ROOM_SIZES; i++)
+        free_bands(f, i);
+}
+
+/* Makes the spectra of the filters of the bands, unless the last job had them. Their sum is a pulse after `lead`
+ * frames. *size: their place. */
+static bool design_bands(work *w, gc_room_filters *f, int *size) {
     const gc_rooms *r = w->rooms;
     const int64_t design = gc_power_of_two((int64_t)fmax(r->job.rate / 6, 1024)), half = design / 4;
-    w->points = gc_power_of_two(gc_max(r->job.frames + 2 * half, GC_FFT_MIN_POINTS));
+    w->points =
+        gc_power_of_two(gc_max(gc_max(r->job.frames, half + 1) + half, GC_FFT_MIN_POINTS)); /* behind: aliases */
     w->lead = half;
-    w->fft = gc_fft_new(w->simd, w->points);
-    w->band = w->fft ? gc_calloc(gc_fft_floats(w->fft) * r->bands, sizeof *w->band) : NULL;
+    if (f->rate != r->job.rate)
+        gc_room_filters_free(f);
+    f->rate = r->job.rate;
+    *size = __builtin_ctzll((uint64_t)w->points);
+    w->fft = f->fft[*size];
+    w->band = f->band[*size];
+    w->spectra = w->together > 1 && w->fft ? f->band[*size] + gc_fft_floats(w->fft) * r->bands : NULL;
+    if (w->band)
+        return true;
+    w->fft = f->fft[*size] = gc_fft_new(w->simd, w->points);
+    float *band = w->fft ? gc_calloc(2 * gc_fft_floats(w->fft) * r->bands, sizeof *band) : NULL;
     double *re = gc_calloc(2 * design, sizeof *re), *im = re + design;
     float *taps = gc_calloc(w->points, sizeof *taps);
-    bool good = w->band && re && taps;
+    bool good = band && re && taps;
     for (int b = 0; b < r->bands && good; b++) {
         for (int64_t k = 0; k < design; k++) {
             re[k] = gc_room_weight(b, r->bands, (double)gc_min(k, design - k) * r->job.rate / (double)design);
@@ -106,10 +141,13 @@ static bool design_bands(work *w) {
             taps[i + half] = (float)(re[(i + design) % design] / (double)design *
                                      (0.5 + 0.5 * cos(PI * (double)i / (double)half)) * 2 / (double)w->points);
         if (good)
-            gc_fft_forward(w->fft, taps, w->band + b * gc_fft_floats(w->fft));
+            gc_fft_forward(w->fft, taps, band + b * gc_fft_floats(w->fft));
     }
     free(re);
     free(taps);
+    w->band = f->band[*size] = band;
+    if (!good)
+        free_bands(f, *size);
     return good;
 }
 
@@ -129,7 +167,8 @@ typedef struct response {
     const gc_room *walls;
     const gpuconv_room_point *source, *receiver, *first_source, *first_receiver;
     int64_t index;                   /* of the room */
-    int from, classes;               /* bands of this pass */
+    bool alike;                      /* the walls are the same in all bands: their one sum serves all */
+    int from, classes;               /* bands of the walls in this pass */
     int lanes, stride;               /* of the accumulator; bands of an image in the tables */
     double mean[GPUCONV_ROOM_BANDS]; /* nepers of amplitude a metre of a diffuse field */
     double facing[2][3];             /* axes of receiver and source times 1 - omni */
@@ -293,72 +332,53 @@ static void add_all_images(const response *p) {
 
 /* ---- Noise ------------------------------------------------------------------------------------------------------- */
 
-/* One image at a random place: its amplitude in each band, its distance and what it adds to the patterns. */
-typedef struct pulses {
-    double distance[GC_IMAGE_BLOCK], direction[GC_IMAGE_BLOCK][3];
-    float *gain, pattern[2][GC_IMAGE_BLOCK];
-} pulses;
-
-/* Makes image number `slot` at random, in the shell of this slot around the room's first receiver. Returns false if
- * the images without noise have it. */
-static bool draw_image(const response *p, int64_t slot, double shell, pulses *to, int i) {
-    const gpuconv_rooms_job *job = &p->w->rooms->job;
-    uint64_t state = gc_mix_bits(gc_mix_bits(job->seed + (uint64_t)p->index * GC_SPLITMIX_STEP) + (uint64_t)slot);
-    const uint64_t a = gc_random_bits(&state), b = gc_random_bits(&state);
-    const double far = ((double)slot + gc_unit_of_bits(a)) * shell, z = (double)(b >> 32) * 0x1p-31 - 1;
-    const double angle = 2 * PI * (double)(b & 0xffffffff) * 0x1p-32, flat = sqrt(fmax(0, 1 - z * z));
-    const double n[3] = {flat * cos(angle), flat * sin(angle), z};
-    double square = 0, part[2] = {0}, volume = 1;
-    const float *gain[3];
-    int64_t order = 0;
-    for (int k = 0; k < 3; k++) {
-        const double size = p->room->size[k], place = p->first_receiver->at[k] + far * n[k];
-        const int64_t most = p->axis[k].most, cell = gc_min(gc_max((int64_t)floor(place / size), -most), most);
-        const double moved = p->source->at[k] - p->first_source->at[k], mirror = is_odd(cell) ? -1 : 1;
-        const double d = place + mirror * moved - p->receiver->at[k];
-        to->direction[i][k] = d;
-        square += d * d;
-        part[0] += p->facing[0][k] * d;
-        part[1] -= mirror * p->facing[1][k] * d;
-        gain[k] = p->axis[k].gain + cell * p->stride;
-        order += llabs(cell);
-        volume *= size;
-    }
-    const double distance = sqrt(square), kept = fmin(fmax((p->reach - distance) * p->fade, 0), 1);
-    const double energy = job->images_order >= 0 && order > job->images_order ? 1 : 1 - kept;
-    const float amplitude = (float)((a & 1 ? -1 : 1) * far * sqrt(energy * 4 * PI * shell / volume));
-    to->distance[i] = fmax(distance, 0.01);
-    to->pattern[0][i] = (float)part[0];
-    to->pattern[1][i] = (float)part[1];
-    for (int c = 0; c < p->classes; c++)
-        to->gain[i * p->stride + c] = amplitude * (job->diffuse ? (float)exp(-p->mean[p->from + c] * distance)
-                                                                : gain[0][c] * gain[1][c] * gain[2][c]);
-    return energy > 0 && distance < p->w->end;
-}
-
 static void add_noise(const response *p) {
     const gc_rooms *r = p->w->rooms;
-    const double shell = r->speed / r->job.rate;
+    const gpuconv_rooms_job *job = &r->job;
+    const double shell = r->speed / job->rate;
+    const uint64_t seed = gc_mix_bits(job->seed + (uint64_t)p->index * GC_SPLITMIX_STEP);
     float gain[GC_IMAGE_BLOCK * LANES_MAX] = {0}, outer[LANES_MAX];
-    pulses drawn = {.gain = gain};
-    double apart = 0;
-    for (int k = 0; k < 3; k++) /* more than the difference of the distances of an image */
-        apart += fabs(p->receiver->at[k] - p->first_receiver->at[k]) + fabs(p->source->at[k] - p->first_source->at[k]);
+    double apart = 0, direction[GC_IMAGE_BLOCK][3];
+    gc_image_drawn drawn;
+    gc_image_field field = {.shell = shell,
+                            .power = 4 * PI * shell / (p->room->size[0] * p->room->size[1] * p->room->size[2]),
+                            .reach = p->reach,
+                            .fade = p->fade,
+                            .order = job->images_order >= 0 ? job->images_order : INT32_MAX};
+    for (int a = 0; a < 3; a++) {
+        field.first[a] = p->first_receiver->at[a];
+        field.receiver[a] = p->receiver->at[a];
+        field.moved[a] = p->source->at[a] - p->first_source->at[a];
+        field.per_size[a] = 1 / p->room->size[a];
+        field.facing[0][a] = p->facing[0][a];
+        field.facing[1][a] = p->facing[1][a];
+        field.most[a] = (int)p->axis[a].most;
+        apart += fabs(field.receiver[a] - field.first[a]) + fabs(field.moved[a]); /* more than distances differ */
+    }
     for (int c = 0; c < LANES_MAX; c++)
         outer[c] = 1;
-    const double begin = r->job.images_order >= 0 ? 0 : fmax(p->reach - 1 / p->fade - apart, 0);
-    int64_t slot = (int64_t)(begin / shell);
+    const double begin = job->images_order >= 0 ? 0 : fmax(p->reach - 1 / p->fade - apart, 0);
     const int64_t last = (int64_t)((p->w->end + apart) / shell);
-    while (slot <= last && !gc_cancelled()) {
-        int count = 0;
-        for (; slot <= last && count < GC_IMAGE_BLOCK; slot++)
-            count += draw_image(p, slot, shell, &drawn, count);
+    for (int64_t slot = (int64_t)(begin / shell); slot <= last && !gc_cancelled(); slot += GC_IMAGE_BLOCK) {
+        const int count = (int)gc_min(last + 1 - slot, GC_IMAGE_BLOCK);
+        p->w->simd->image->draw(&field, seed, slot, count, &drawn);
+        for (int i = 0; i < count; i++) {
+            const float *g[3];
+            for (int a = 0; a < 3; a++)
+                g[a] = p->axis[a].gain + drawn.cell[a][i] * p->stride;
+            for (int a = 0; a < 3 && job->ambisonic; a++)
+                direction[i][a] = drawn.direction[a][i];
+            for (int c = 0; c < p->classes; c++)
+                gain[i * p->stride + c] =
+                    drawn.amplitude[i] * (job->diffuse ? (float)exp(-p->mean[p->from + c] * drawn.distance[i])
+                                                       : g[0][c] * g[1][c] * g[2][c]);
+        }
         gc_image_row row = {
             .count = count, .along = drawn.distance, .reach = NO_FADE, .fade = 1, .gain = gain, .stride = p->stride};
         for (int k = 0; k < 2; k++)
             if (p->directed[k])
                 row.pattern[k] = (gc_image_pattern){(float)(k ? p->source : p->receiver)->omni, 0, drawn.pattern[k]};
-        add_images(p, &row, outer, (const double(*)[3])drawn.direction);
+        add_images(p, &row, outer, (const double(*)[3])direction);
     }
 }
 
@@ -367,31 +387,65 @@ static void add_noise(const response *p) {
 /* Multiplies the sums with the absorption of air over the distance of each step. */
 static void absorb_air(const response *p) {
     const gc_rooms *r = p->w->rooms;
-    enum { RUN = 256 };
-    for (int lane = 0; lane < r->channels * p->classes && r->job.air; lane++) {
-        const double air = r->air[p->from + lane % p->classes] / p->w->per_metre;
-        const float step = (float)exp(-air);
-        float factor = 1;
-        for (int64_t m = 0; m < p->w->steps; m++) {
-            if (m % RUN == 0)
-                factor = (float)exp(-air * fmax((double)(m - 1 - GC_IMAGE_HALF - r->job.origin * GC_IMAGE_STEPS), 0));
-            p->sums[m * p->lanes + lane] *= factor;
-            factor *= step;
+    const int lanes = r->channels * p->classes;
+    float step[LANES_MAX], factor[LANES_MAX];
+    for (int64_t m = 0; m < p->w->steps && r->job.air && !p->alike; m++) {
+        const double past = fmax((double)(m - 1 - GC_IMAGE_HALF - r->job.origin * GC_IMAGE_STEPS), 0);
+        for (int lane = 0; lane < lanes && m % AIR_RUN == 0; lane++) {
+            const double air = r->air[p->from + lane % p->classes] / p->w->per_metre;
+            step[lane] = (float)exp(-air);
+            factor[lane] = (float)exp(-air * past);
+        }
+        for (int lane = 0; lane < lanes; lane++) {
+            p->sums[m * p->lanes + lane] *= factor[lane];
+            factor[lane] *= step[lane];
         }
     }
 }
 
-/* Filters in place: a Butterworth high-pass of second order with this quality, twice for one of fourth order
- * (coefficients from Bristow-Johnson's Audio EQ Cookbook). */
-static void pass_high(float *samples, int64_t frames, double turn, double quality) {
-    const double alpha = sin(turn) / (2 * quality), a0 = 1 + alpha, a1 = -2 * cos(turn) / a0, a2 = (1 - alpha) / a0;
-    const double b0 = (1 + cos(turn)) / 2 / a0;
-    double s1 = 0, s2 = 0;
+/* Writes a band of walls that are alike in all bands. The frames of s(m) exp(-a m), the sums with the absorption of a
+ * step, are exp(-a t) sum over j of taps_j exp(-a j) s(t + j), where t is the step of the frame, and exp(-a j) is 1 - a
+ * j within 10^-5 for the steps of a kernel. */
+static void absorb_frames(const response *p, const float *sum, const float *moment, int band, float *to) {
+    const gc_rooms *r = p->w->rooms;
+    const double air = r->air[band] / p->w->per_metre;
+    const int64_t frames = r->job.frames;
+    float power[AIR_RUN];
+    for (int i = 0; i < AIR_RUN; i++)
+        power[i] = (float)exp(-air * GC_IMAGE_STEPS * i);
+    for (int64_t n = 0; n < frames; n += AIR_RUN) {
+        const double past = fmax((double)(n - r->job.origin), -AIR_RUN - KERNEL_FRAMES);
+        const float factor = (float)exp(-air * GC_IMAGE_STEPS * past), slope = factor * (float)air;
+        const int count = (int)gc_min(frames - n, AIR_RUN);
+        for (int i = 0; i < count && p->lanes == 1; i++)
+            to[n + i] = factor * power[i] * sum[n + i];
+        for (int i = 0; i < count && p->lanes > 1; i++)
+            to[n + i] = factor * power[i] * sum[(n + i) * p->lanes];
+        for (int i = 0; i < count && moment; i++)
+            to[n + i] -= slope * power[i] * moment[(n + i) * p->lanes];
+    }
+}
+
+/* Filters in place: a Butterworth high-pass of fourth order, two of second order in one loop (coefficients from
+ * Bristow-Johnson's Audio EQ Cookbook). */
+static void pass_high(float *samples, int64_t frames, double turn) {
+    static const double quality[2] = {0.5411961, 1.3065630};
+    double a1[2], a2[2], b0[2], s1[2] = {0}, s2[2] = {0};
+    for (int k = 0; k < 2; k++) {
+        const double alpha = sin(turn) / (2 * quality[k]), a0 = 1 + alpha;
+        a1[k] = -2 * cos(turn) / a0;
+        a2[k] = (1 - alpha) / a0;
+        b0[k] = (1 + cos(turn)) / 2 / a0;
+    }
     for (int64_t n = 0; n < frames; n++) {
-        const double in = (double)samples[n], out = b0 * in + s1;
-        s1 = -2 * b0 * in - a1 * out + s2;
-        s2 = b0 * in - a2 * out;
-        samples[n] = (float)out;
+        double in = (double)samples[n];
+        for (int k = 0; k < 2; k++) {
+            const double out = b0[k] * in + s1[k];
+            s1[k] = -2 * b0[k] * in - a1[k] * out + s2[k];
+            s2[k] = b0[k] * in - a2[k] * out;
+            in = out;
+        }
+        samples[n] = (float)in;
     }
 }
 
@@ -400,10 +454,13 @@ static void write_channel(const response *p, const scratch *s, int channel, floa
     const work *w = p->w;
     const int64_t frames = w->rooms->job.frames, floats = w->fft ? gc_fft_floats(w->fft) : 0;
     const float *x[GPUCONV_ROOM_BANDS], *h[GPUCONV_ROOM_BANDS];
-    for (int c = 0; c < p->classes; c++) {
-        const float *from = s->frames + channel * p->classes + c;
+    const int bands = p->alike ? p->walls->bands : p->classes;
+    for (int c = 0; c < bands; c++) {
+        const float *from = s->frames + channel * p->classes + (p->alike ? 0 : c);
         float *to = p->walls->bands > 1 ? s->signal : out;
-        for (int64_t n = 0; n < frames; n++)
+        if (p->alike)
+            absorb_frames(p, from, w->exact ? from + (frames + 3) * p->lanes : NULL, c, to);
+        for (int64_t n = 0; n < frames && !p->alike; n++)
             to[n] = from[n * p->lanes];
         if (p->walls->bands == 1)
             return;
@@ -412,7 +469,7 @@ static void write_channel(const response *p, const scratch *s, int channel, floa
         x[c] = s->spectra + c * floats;
         h[c] = w->band + (p->from + c) * floats;
     }
-    gc_fft_inverse(w->fft, x, h, p->classes, s->spectra, s->signal, w->lead);
+    gc_fft_inverse(w->fft, x, h, bands, s->spectra, s->signal, w->lead);
     for (int64_t n = 0; n < frames; n++)
         out[n] = p->from ? out[n] + s->signal[n] : s->signal[n];
 }
@@ -433,6 +490,8 @@ static void compute_pass(response *p, const scratch *s, float *out) {
     free(tables);
     absorb_air(p);
     w->simd->image->reduce(s->sums, w->taps, p->lanes, job->frames, s->frames);
+    if (p->alike && w->exact)
+        w->simd->image->reduce(s->sums, w->moment, p->lanes, job->frames, s->frames + (job->frames + 3) * p->lanes);
     for (int c = 0; c < w->rooms->channels; c++)
         write_channel(p, s, c, out + c * job->frames);
 }
@@ -465,7 +524,11 @@ static void compute_response(void *context, int64_t index, int worker) {
                   .index = room,
                   .sums = w->scratch[worker].sums,
                   .fade = NO_FADE};
-    const int bands = p.walls->bands, together = bands < w->together ? bands : w->together;
+    const int bands = p.walls->bands;
+    p.alike = bands > 1 && w->together == w->bands;
+    for (int i = 0; i < 6 * bands; i++)
+        p.alike = p.alike && p.walls->loss[i / bands][i % bands] == p.walls->loss[i / bands][0];
+    const int together = p.alike ? 1 : bands < w->together ? bands : w->together;
     float *out = w->output + index * w->rooms->channels * job->frames;
     p.lanes = lanes_of(w->rooms->channels * together);
     p.stride = job->ambisonic ? together : p.lanes;
@@ -486,15 +549,13 @@ static void compute_response(void *context, int64_t index, int worker) {
         p.fade = 10 / p.reach;
     }
     const uint64_t mode = gc_save_and_flush_subnormals();
-    for (p.from = 0; p.from < bands && !atomic_load(&w->failed); p.from += together) {
+    for (p.from = 0; p.from < (p.alike ? 1 : bands) && !atomic_load(&w->failed); p.from += together) {
         p.classes = bands - p.from < together ? bands - p.from : together;
         compute_pass(&p, &w->scratch[worker], out);
     }
     gc_restore_subnormals(mode);
-    for (int c = 0; c < w->rooms->channels && job->highpass > 0; c++) {
-        pass_high(out + c * job->frames, job->frames, 2 * PI * job->highpass / job->rate, 0.5411961);
-        pass_high(out + c * job->frames, job->frames, 2 * PI * job->highpass / job->rate, 1.3065630);
-    }
+    for (int c = 0; c < w->rooms->channels && job->highpass > 0; c++)
+        pass_high(out + c * job->frames, job->frames, 2 * PI * job->highpass / job->rate);
 }
 
 /* ---- A job ------------------------------------------------------------------------------------------------------- */
@@ -506,9 +567,11 @@ static int make_scratch(work *w, int threads) {
     for (; made < threads; made++) {
         scratch *s = &w->scratch[made];
         s->sums = gc_alloc(w->steps * w->lanes, sizeof *s->sums);
-        s->frames = gc_alloc(frames * w->lanes, sizeof *s->frames);
+        s->frames = gc_alloc(frames * gc_max(w->lanes, 2 * lanes_of(w->rooms->channels)), sizeof *s->frames);
         s->signal = w->fft ? gc_alloc(w->points, sizeof *s->signal) : NULL;
-        s->spectra = w->fft ? gc_calloc(floats * w->together, sizeof *s->spectra) : NULL;
+        s->spectra = made == 0 && w->spectra ? w->spectra
+                     : w->fft                ? gc_calloc(floats * w->together, sizeof *s->spectra)
+                                             : NULL;
         if (!s->sums || !s->frames || (w->fft && (!s->signal || !s->spectra)))
             break;
     }
@@ -520,17 +583,18 @@ static void free_work(work *w, int threads) {
         free(w->scratch[i].sums);
         free(w->scratch[i].frames);
         free(w->scratch[i].signal);
-        free(w->scratch[i].spectra);
+        if (w->scratch[i].spectra != w->spectra)
+            free(w->scratch[i].spectra);
     }
     free(w->scratch);
-    free(w->band);
-    gc_fft_free(w->fft);
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): `output` is written by compute_response */
-gpuconv_status gc_cpu_simulate(gc_pool *pool, const gc_rooms *rooms, float *output, gpuconv_error *error) {
+gpuconv_status gc_cpu_simulate(gc_pool *pool, gc_room_filters *filters, const gc_rooms *rooms, float *output,
+                               gpuconv_error *error) {
     const gpuconv_rooms_job *job = &rooms->job;
     work w = {.rooms = rooms, .output = output, .simd = gc_simd_best(), .bands = 1};
+    int size = 0;
     for (int64_t i = 0; i < job->rooms; i++)
         w.bands = rooms->room[i].bands > w.bands ? rooms->room[i].bands : w.bands;
     const int64_t responses = job->rooms * job->sources * job->receivers;
@@ -541,12 +605,17 @@ gpuconv_status gc_cpu_simulate(gc_pool *pool, const gc_rooms *rooms, float *outp
     w.together = w.steps * rooms->channels * w.bands * (int64_t)sizeof(float) > SUMS_BYTES ? 1 : w.bands;
     w.lanes = lanes_of(rooms->channels * w.together);
     w.scratch = gc_calloc(threads, sizeof *w.scratch);
-    bool good = w.scratch && design_taps(w.taps) && (w.bands == 1 || design_bands(&w));
+    bool good = w.scratch && design_taps(filters) && (w.bands == 1 || design_bands(&w, filters, &size));
+    w.taps = filters->taps;
+    w.moment = filters->moment;
+    w.exact = rooms->air[rooms->bands - 1] / job->rate * rooms->speed > 1e-4;
     const int made = good ? make_scratch(&w, threads) : 0;
     if (made > 0)
         gc_pool_run_on(pool, made, compute_response, &w, responses);
     good = made > 0 && !atomic_load(&w.failed);
     free_work(&w, threads);
+    if (w.points > KEPT_POINTS)
+        free_bands(filters, size);
     if (gc_cancelled())
         return gc_fail_cancelled(error, "rooms");
     return good ? GPUCONV_OK : gc_fail_memory(error, "the sums of a room's images");
