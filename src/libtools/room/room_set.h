@@ -1,47 +1,74 @@
-/* Responses of rooms with given or drawn sizes, decay times, materials and positions, written to files with a table of
- * what was drawn (gpuconv ir synth room). */
+/* Rooms described by a text, drawn from its ranges and simulated (gpuconv_rooms.h): for gpuconv ir synth room, and for
+ * the rows of a batch, whose response is then "room:" and the text of a room without ranges. */
 #ifndef GPUCONV_ROOM_ROOM_SET_H
 #define GPUCONV_ROOM_ROOM_SET_H
 
 #include "gpuconv_rooms.h"
 
+enum { GC_ROOM_SOURCES = 300, GC_ROOM_RECEIVERS = 1024, GC_ROOM_WALLS = 1024 };
+#define GC_ROOM_PREFIX "room:"
+
 /* A lowest and a highest value. */
-typedef struct gc_span {
+typedef struct gc_room_span {
     double low, high;
-} gc_span;
+} gc_room_span;
 
 typedef struct gc_room_set {
-    gc_span size[3];                  /* metres */
-    gc_span rt60[GPUCONV_ROOM_BANDS]; /* seconds, of the walls; drawn together. 0: `absorption` */
+    gc_room_span size[3]; /* metres; 0: the default */
+    gc_room_span
+        rt60[GPUCONV_ROOM_BANDS]; /* seconds, of the walls; drawn together. 0 without `walls`: from the volume */
+    char walls[GC_ROOM_WALLS];    /* "absorption=..." or "materials=...", from which `absorption` follows; "" */
     double absorption[6][GPUCONV_ROOM_BANDS];
-    gc_span distance; /* metres from the first source to receivers that are drawn; 0 and 0: any */
-    const gpuconv_room_point *source, *receiver;
-    int sources, receivers; /* 0: one source, `drawn` receivers are drawn */
-    int drawn;
-    double omni; /* pattern of receivers that are drawn, which point to the source */
+    gc_room_span distance;  /* metres from the first source to receivers that are drawn; 0 and 0: any */
+    int sources, receivers; /* that are given */
+    int drawn;              /* receivers that are drawn if none is given */
+    int pattern;            /* of the receivers; those that are drawn point to the source */
     int ambisonic;
-    double rate, images; /* seconds until which there are images, then noise; negative: to the mixing time */
+    double images; /* seconds until which there are images, then noise; negative: to the mixing time */
     uint64_t seed;
     int64_t count; /* of rooms; 0: one, without a number in its name and without a table */
+    gpuconv_room_point source[GC_ROOM_SOURCES], receiver[GC_ROOM_RECEIVERS];
 } gc_room_set;
 
-/* Names of materials, for gc_word_find. */
-extern const char gc_material_words[];
+/* Words of `pattern`, for gc_word_find. */
+extern const char gc_pattern_words[];
 
-/* Fills the octaves of a wall with those of a material. */
-void gc_material_absorption(int material, double absorption[GPUCONV_ROOM_BANDS]);
+/* Sets *set to one drawn receiver and defaults. */
+void gc_room_set_init(gc_room_set *set);
 
-/* Spreads 1, 6 (125 to 4000 Hz) or 9 values over the octaves. @return false for another number of values */
-bool gc_room_spread(const double *values, int count, double octaves[GPUCONV_ROOM_BANDS]);
+/* Sets what a key says, with the values of the options of gpuconv ir synth: size, rt60, distance, absorption,
+ * materials, pattern, channels, ambisonic, images, source, receiver, receivers, seed. source and receiver add one.
+ * @return ARGUMENT (the message begins with the key, and has the value and its range), or as a list is read */
+gpuconv_status gc_room_set_put(gc_room_set *set, const char *key, const char *value, gpuconv_error *error);
 
-/* Reads rows of X Y Z, or of X Y Z AZIMUTH ELEVATION, from a table of text. The caller frees the points.
- * @return FILE, FORMAT, MEMORY, CANCELLED */
-gpuconv_status gc_room_points_read(const char *path, gpuconv_room_point **points, int *count, gpuconv_error *error);
+/* Sets *set from "KEY=VALUE KEY=VALUE ...", with or without GC_ROOM_PREFIX. @return as gc_room_set_put */
+gpuconv_status gc_room_set_parse(const char *text, gc_room_set *set, gpuconv_error *error);
 
-/* Writes the responses as 32-bit floats, where 1 is the pressure at 1 m of the source: STEM-0001.wav and so on, and the
- * table STEM.csv, if set->count is not 0. The channels are: every receiver of the first source, each with its ambisonic
- * channels, then every receiver of the second. Room i depends on the seed and i only.
- * @return ARGUMENT (also: no place at such a distance), FILE, FORMAT, MEMORY, CANCELLED */
-gpuconv_status gc_room_set_write(const gc_room_set *set, const char *path, gpuconv_error *error);
+/* Returns whether a response is the text of a room. */
+bool gc_is_room(const char *response);
+
+/* Returns the path of the file of a response: itself, or NULL if it is a room. */
+const char *gc_response_path(const char *response);
+
+/* Draws room `index` with so many sources, the first of which are those that are given: a set without ranges, whose
+ * numbers have three decimals. It depends on the seed, the index and the set only.
+ * @return ARGUMENT (no place at such a distance) */
+gpuconv_status gc_room_set_draw(const gc_room_set *set, int64_t index, int sources, gc_room_set *drawn,
+                                gpuconv_error *error);
+
+/* Returns the text of a drawn room with all its sources, or with one and a seed of its own; to be freed. NULL: out of
+ * memory. */
+char *gc_room_set_text(const gc_room_set *drawn, int source);
+enum { GC_ROOM_ALL_SOURCES = -1 };
+
+/* Simulates a drawn room, where 1 is the pressure at 1 m of the source. The channels are: every receiver of the first
+ * source, each with its ambisonic channels, then every receiver of the second.
+ * @return ARGUMENT, MEMORY, CANCELLED */
+gpuconv_status gc_room_set_simulate(const gc_room_set *drawn, gpuconv_arrays *place, double rate, gpuconv_ir **ir,
+                                    gpuconv_error *error);
+
+/* Writes the responses as 32-bit floats: STEM-0001.wav and so on, and the table STEM.csv, if set->count is not 0. Room
+ * i depends on the seed and i only. @return as the functions above, FILE, FORMAT */
+gpuconv_status gc_room_set_write(const gc_room_set *set, double rate, const char *path, gpuconv_error *error);
 
 #endif
