@@ -119,6 +119,7 @@ def batch(
     inputs: Optional[Patterns] = None,
     irs: Optional[Patterns] = None,
     noises: Optional[Patterns] = None,
+    rooms: Optional[str] = None,
     pick: str = "random",
     seed: int = 0,
     segments: Optional[Path] = None,
@@ -142,6 +143,8 @@ def batch(
     inputs: instead of a manifest: files, patterns such as "corpus/**/*.flac", or tar shards.
     irs, noises: files, patterns or lists, of which `pick` takes for each input: "random" (of `seed`), "all", "cycle".
         noises need the option `snr`.
+    rooms: instead of irs: a room for each input, drawn from ranges and simulated, "size=3:10x3:8x2.4:4 rt60=0.2:1.0 distance=0.5:3";
+        keys as the options of `gpuconv ir synth room`. Noises sound from a place of their own.
     out: folder of the results, in which no file that is read may lie; it also gets results.jsonl, one line for each file, and manifest.csv of what was picked.
     segments: Kaldi segments of a wav.scp. shard_size: pack the outputs into tar files of so many entries; 0: loose files.
     id_suffix: follows the identifiers of recordings, cuts and supervisions in a list of outputs for lhotse; "": nothing does.
@@ -154,8 +157,10 @@ def batch(
     A file that fails is counted and recorded, and the batch goes on, unless `fail_fast`.
     """
     lists = [_list("inputs", inputs), _list("irs", irs), _list("noises", noises)]
-    if (manifest is None) == (not lists[0]) or (manifest is None and not lists[1]):
-        raise TypeError("batch() needs either a manifest, or inputs and irs")
+    if (manifest is None) == (not lists[0]) or (manifest is None and not lists[1] and rooms is None):
+        raise TypeError("batch() needs either a manifest, or inputs and irs or rooms")
+    if rooms is not None and (lists[1] or pick != "random"):
+        raise ValueError(f"rooms={rooms!r} and irs or pick exclude each other")
     numbers = {
         "seed": whole("seed", seed, 0, (1 << 63) - 1),
         "shard_size": whole("shard_size", shard_size, 0, (1 << 63) - 1, "; 0 stands for loose files"),
@@ -172,6 +177,7 @@ def batch(
         "pick": choose("pick", pick, ("random", "all", "cycle")),
         **numbers,
         "segments": None if segments is None else path_of("segments", segments),
+        "rooms": None if rooms is None else str(rooms),
         "id_suffix": str(id_suffix),
         "absolute": int(absolute),
         "resume": int(resume),

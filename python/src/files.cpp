@@ -199,7 +199,7 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
                  const nb::object &progress, const nb::object &note) {
     auto integer = [&](const char *name) { return nb::cast<int64_t>(options[name]); };
     const text_list inputs(lists.at(0)), responses(lists.at(1)), noises(lists.at(2));
-    const text segments = nb::cast<text>(options["segments"]);
+    const text segments = nb::cast<text>(options["segments"]), rooms = nb::cast<text>(options["rooms"]);
     const auto id_suffix = nb::cast<std::string>(options["id_suffix"]);
     callbacks c(progress, note);
     batch_defaults defaults;
@@ -211,9 +211,10 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
     wish.pick = (gc_pick)integer("pick");
     wish.seed = nb::cast<uint64_t>(options["seed"]);
     wish.segments = c_str(segments);
+    wish.rooms = c_str(rooms);
     gc_batch b = {};
     b.folder = folder.c_str();
-    b.keep_manifest = wish.responses || wish.noises;
+    b.keep_manifest = wish.responses || wish.rooms || wish.noises;
     b.backend = (gpuconv_backend)integer("backend");
     b.workers = (int)integer("workers");
     b.device = devices.empty() ? nullptr : devices.data();

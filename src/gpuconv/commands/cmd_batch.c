@@ -8,6 +8,7 @@
 #include "libtools/batch/entry/text.h"
 #include "libtools/batch/output/results.h"
 #include "libtools/batch/run/batch.h"
+#include "libtools/room/room_set.h"
 #include "progress.h"
 #include "setting_options.h"
 
@@ -157,7 +158,7 @@ enum { DEVICES_MOST = 64 };
 static const char words_pick[] = "random|all|cycle";
 
 typedef struct options {
-    char *out, *pick, *backend, *devices, *segments, *id_suffix;
+    char *out, *pick, *backend, *devices, *segments, *id_suffix, *rooms;
     char **inputs, **irs;
     long long seed, shard_size;
     int workers, absolute, resume, fail_fast, quiet, dry_run;
@@ -228,6 +229,7 @@ static gpuconv_status read_manifest(const options *o, const char *path, const gc
     const gc_manifest_options wish = {.defaults = defaults,
                                       .responses = (const char *const *)o->irs,
                                       .noises = (const char *const *)o->defaults.noises,
+                                      .rooms = o->rooms,
                                       .pick = (gc_pick)gc_choose("--pick", o->pick, words_pick),
                                       .seed = (uint64_t)o->seed,
                                       .segments = o->segments};
@@ -295,8 +297,15 @@ static int check(const options *o, const char *path, int *device, int *devices) 
         return gc_print_error(GC_EXIT_USAGE,
                               "needs either a manifest, which must precede --irs and the words that --irs "
                               "takes, or --inputs and --irs; try --help");
-    if (!path == !o->inputs || (!path && !o->irs))
-        return gc_print_error(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs; try --help");
+    if (!path == !o->inputs || (!path && !o->irs && !o->rooms))
+        return gc_print_error(GC_EXIT_USAGE, "needs either a manifest, or --inputs and --irs or --rooms; try --help");
+    if (o->rooms && (o->irs || o->pick))
+        return gc_print_error(GC_EXIT_USAGE, "--rooms and --%s exclude each other; try --help",
+                              o->irs ? "irs" : "pick");
+    static gc_room_set rooms;
+    gpuconv_error error;
+    if (o->rooms && gc_room_set_parse(o->rooms, &rooms, &error))
+        return gc_print_error(GC_EXIT_USAGE, "--rooms: %s; try --help", error.message);
     if (o->id_suffix && !gc_text_is_utf8(o->id_suffix))
         return gc_print_error(GC_EXIT_USAGE, "--id-suffix '%.60s': is not UTF-8; try --help", o->id_suffix);
     if (gc_choose("--backend", o->backend, GC_WORDS_BACKEND) < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
@@ -336,7 +345,7 @@ static int run(options *o, const char *path) {
     const bool first = !ranks || ranks->rank == 0;
     const gc_batch b = {.manifest = &m,
                         .folder = o->out,
-                        .keep_manifest = o->irs || o->defaults.noises,
+                        .keep_manifest = o->irs || o->rooms || o->defaults.noises,
                         .backend = (gpuconv_backend)gc_choose("--backend", o->backend, GC_WORDS_BACKEND),
                         .workers = o->workers,
                         .device = devices ? device : NULL,
@@ -389,6 +398,11 @@ static struct poptOption table[] = {
      "responses: files, patterns or a list; the choices are written to FOLDER/manifest.csv", "PATTERN..."},
     {"pick", '\0', POPT_ARG_STRING, &given.pick, 0,
      "responses for each input: one at random, all, or one in turn (default: random)", words_pick},
+    {"rooms", '\0', POPT_ARG_STRING, &given.rooms, 0,
+     "instead of --irs: a room for each input, drawn from ranges and simulated: size, rt60, absorption, materials, "
+     "distance, pattern, channels, ambisonic, images, source and receiver, as gpuconv ir synth room has them, such as "
+     "'size=3:10x3:8x2.4:4 rt60=0.2:1.0 distance=0.5:3'",
+     "'KEY=VALUE...'"},
     {"seed", '\0', POPT_ARG_LONGLONG, &given.seed, GC_RANGE_ANY_COUNT, "seed of all random choices (default: 0)",
      "NUMBER"},
     {"segments", '\0', POPT_ARG_STRING, &given.segments, 0, "Kaldi segments of a wav.scp (default: that of a folder)",
@@ -441,11 +455,11 @@ const gc_command gc_command_batch = {
         "MANIFEST is CSV or TSV whose first line names the columns, or JSON Lines (.jsonl) with these names: input; response; "
         "output (below FOLDER, default: the input's name); gain, wet, dry in decibels; offset and length of the input in "
         "seconds; seed; inputs and responses (several sources, separated by |, that are added up) with gains and starts; "
-        "noise, snr, noise_offset; early (name of the second output); id; and the options below, with _ for -, early_ms for "
+        "noise, snr, noise_offset, noise_response; early (name of the second output); id; and the options below, with _ for -, early_ms for "
         "--early. offset and noise_offset may be 'random'; gain, wet, dry and snr may be ranges LOW:HIGH: they are drawn "
         "from the seed.\n\n"
         "MANIFEST may also be a wav.scp or a data folder of Kaldi, a RecordingSet or CutSet of lhotse, or a folder with "
-        "metadata.csv; all of them need --irs, and FOLDER gets a list of the outputs of the same kind. Lists may be "
+        "metadata.csv; all of them need --irs or --rooms, and FOLDER gets a list of the outputs of the same kind. Lists may be "
         "compressed by gzip. --irs and --noises take lists too, also Kaldi's with probabilities.\n\n"
         "FOLDER/results.jsonl gets a line for each file, with every value that was drawn; it is a manifest that gives the "
         "same bytes. The exit status is 1 if some files failed.",

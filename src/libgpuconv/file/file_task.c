@@ -245,8 +245,9 @@ static void note_choices(const gc_file_task *t) {
 static gpuconv_status prepare(const gpuconv_job *job, const gc_audio_info *in, gpuconv_ir **shaped, gpuconv_ir **ir,
                               gpuconv_error *error) {
     const gpuconv_preparation *p = job->preparation;
-    gpuconv_status status = gc_ir_prepare_shape(&(gc_response_source){job->response, GC_INPUT_REGULAR_OR_FD, NULL}, p,
-                                                in->channels, in->rate, shaped, error);
+    gpuconv_status status =
+        gc_ir_prepare_shape(&(gc_response_source){job->response, GC_INPUT_REGULAR_OR_FD, NULL, NULL}, p, in->channels,
+                            in->rate, shaped, error);
     if (status)
         return status;
     gpuconv_ir *mixed = NULL;

@@ -210,11 +210,12 @@ static gpuconv_status check_source(const gc_response_source *from, const gpuconv
 gpuconv_status gc_ir_prepare_shape(const gc_response_source *from, const gpuconv_preparation *p, int inputs,
                                    double rate, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
-    gpuconv_ir *current = NULL, *next;
+    gpuconv_ir *current = from->made, *next;
     *ir = NULL;
     gpuconv_status status = check_source(from, p, inputs, rate, error);
     if (!status)
         status = from->set ? gc_spatial_make(from->set, p, false, inputs, &current, error)
+                 : current ? GPUCONV_OK
                            : load(from->path, from->kind, p, inputs, rate, false, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
@@ -257,15 +258,16 @@ gpuconv_status gc_ir_apply_levels(const gpuconv_ir *ir, const gpuconv_preparatio
     return status;
 }
 
-/* Prepares a response whole. */
-static gpuconv_status prepare(const gc_response_source *from, const gpuconv_preparation *p, int inputs, double rate,
-                              gpuconv_ir **ir, gpuconv_error *error) {
+gpuconv_status gc_ir_prepare(const gc_response_source *from, const gpuconv_preparation *p, int inputs, double rate,
+                             gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gpuconv_ir *shaped;
     gpuconv_preparation read;
     gpuconv_status status = gc_preparation_read(p, &read, error);
     if (!status)
         status = gc_ir_prepare_shape(from, &read, inputs, rate, &shaped, error);
+    else
+        gpuconv_ir_free(from->made);
     if (status)
         return status;
     status = gc_ir_apply_levels(shaped, &read, ir, &inner);
@@ -277,12 +279,13 @@ gpuconv_status gpuconv_ir_prepare(const char *path, const gpuconv_preparation *p
                                   gpuconv_ir **ir, gpuconv_error *error) {
     if (!gc_begin(ir, path, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    return prepare(&(gc_response_source){path, GC_INPUT_REGULAR, NULL}, p, inputs, rate, ir, error);
+    return gc_ir_prepare(&(gc_response_source){path, GC_INPUT_REGULAR, NULL, NULL}, p, inputs, rate, ir, error);
 }
 
 gpuconv_status gpuconv_sofa_prepare(const gpuconv_sofa *set, const gpuconv_preparation *p, int inputs, gpuconv_ir **ir,
                                     gpuconv_error *error) {
     if (!gc_begin(ir, set, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    return prepare(&(gc_response_source){set->name, GC_INPUT_REGULAR, set}, p, inputs, set->responses->rate, ir, error);
+    return gc_ir_prepare(&(gc_response_source){set->name, GC_INPUT_REGULAR, set, NULL}, p, inputs, set->responses->rate,
+                         ir, error);
 }

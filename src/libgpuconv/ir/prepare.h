@@ -10,11 +10,16 @@ typedef struct gc_response_source {
     const char *path;
     gc_input_kind kind;      /* the kinds of files that `path` may be; all others that are named are regular files */
     const gpuconv_sofa *set; /* the open set of that path; NULL: the file is read */
+    gpuconv_ir *made;        /* the response itself, which the preparation frees; NULL: it is read */
 } gc_response_source;
 
 /* Does what gpuconv_ir_prepare does without the last steps: gain, wet and dry are checked and not applied. */
 gpuconv_status gc_ir_prepare_shape(const gc_response_source *from, const gpuconv_preparation *preparation, int inputs,
                                    double rate, gpuconv_ir **ir, gpuconv_error *error);
+
+/* As gpuconv_ir_prepare. */
+gpuconv_status gc_ir_prepare(const gc_response_source *from, const gpuconv_preparation *preparation, int inputs,
+                             double rate, gpuconv_ir **ir, gpuconv_error *error);
 
 /* Applies gain, wet and dry to a routed response. *result is a reference to `ir` if they change nothing. Returns
  * ARGUMENT, MEMORY. */

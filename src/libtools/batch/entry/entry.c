@@ -33,6 +33,7 @@ const char *const gc_columns[GC_COLUMNS] = {[GC_COLUMN_INPUT] = "input",
                                             [GC_COLUMN_NOISE] = "noise",
                                             [GC_COLUMN_SNR] = "snr",
                                             [GC_COLUMN_NOISE_OFFSET] = "noise_offset",
+                                            [GC_COLUMN_NOISE_RESPONSE] = "noise_response",
                                             [GC_COLUMN_EARLY] = "early",
                                             [GC_COLUMN_ID] = "id",
 #define COLUMN_NAME(id, column, ...) [GC_COLUMN_##id] = column,
@@ -126,6 +127,7 @@ static void free_extra(gc_extra *x) {
     }
     free(x->source);
     free(x->noise);
+    free(x->noise_response);
     free(x->early);
     free(x->id);
     free(x->origin);
@@ -284,7 +286,7 @@ static char *next_part(const char **at) {
     return part;
 }
 
-static int count_parts(const char *list) {
+int gc_parts_count(const char *list) {
     int count = list != NULL;
     for (; list && *list; list++)
         count += *list == '|';
@@ -295,7 +297,7 @@ static int count_parts(const char *list) {
 static bool fill_source_numbers(const filling *f, int column, int sources) {
     const char *list = text_of(f, column), *at = list;
     gc_extra *x = f->e->extra;
-    if (list && count_parts(list) != sources)
+    if (list && gc_parts_count(list) != sources)
         return gc_entry_refuse(f->e, "gains and starts need one number for each of the responses, unlike", list);
     for (int i = 0; at; i++) {
         char *part = next_part(&at);
@@ -354,7 +356,7 @@ static bool fill_sources(const filling *f) {
         (!text_of(f, GC_COLUMN_RESPONSES) && strchr(responses, '|')))
         return gc_entry_refuse(
             e, "a name with | cannot be one of several sources:", text_of(f, GC_COLUMN_INPUTS) ? responses : inputs);
-    const int x = count_parts(inputs), h = count_parts(responses), sources = x > h ? x : h;
+    const int x = gc_parts_count(inputs), h = gc_parts_count(responses), sources = x > h ? x : h;
     if ((x > 1 && h > 1 && x != h) || sources > 256)
         return gc_entry_refuse(e, "inputs and responses must name as many files as each other, or one, up to 256:",
                                x > h ? responses : inputs);
@@ -437,15 +439,20 @@ static bool check_alone(const filling *f, int column, const char *why) {
     return !own || !*own || gc_entry_refuse(f->e, why, own);
 }
 
+static bool copy_text(char **to, const char *from) {
+    *to = from ? strdup(from) : NULL;
+    return !from || *to;
+}
+
 static bool fill_noise(const filling *f) {
     gc_extra *x = f->e->extra;
     const char *noise = text_of(f, GC_COLUMN_NOISE), *offset = text_of(f, GC_COLUMN_NOISE_OFFSET);
     if (!noise)
         return check_alone(f, GC_COLUMN_SNR, "an SNR needs a noise, in the column noise:") &&
-               check_alone(f, GC_COLUMN_NOISE_OFFSET, "an offset of the noise needs a noise, in the column noise:");
-    x->noise = strdup(noise);
+               check_alone(f, GC_COLUMN_NOISE_OFFSET, "an offset of the noise needs a noise, in the column noise:") &&
+               check_alone(f, GC_COLUMN_NOISE_RESPONSE, "a response of the noise needs a noise, in the column noise:");
     x->noise_random = offset && strcmp(offset, "random") == 0;
-    if (!x->noise)
+    if (!copy_text(&x->noise, noise) || !copy_text(&x->noise_response, text_of(f, GC_COLUMN_NOISE_RESPONSE)))
         return false;
     if (!text_of(f, GC_COLUMN_SNR))
         return gc_entry_refuse(f->e, "noise needs an SNR in decibels, in the column snr:", noise);
@@ -478,11 +485,6 @@ static bool make_extra(const filling *f) {
     if (needed)
         f->e->extra = calloc(1, sizeof *f->e->extra); /* gc_calloc aligns, which doubles its size */
     return !needed || f->e->extra;
-}
-
-static bool copy_text(char **to, const char *from) {
-    *to = from ? strdup(from) : NULL;
-    return !from || *to;
 }
 
 bool gc_entry_fill(gc_entry *e, const gc_entry_texts *row, const gc_entry_texts *defaults, gc_recipes *recipes) {
@@ -595,6 +597,8 @@ static const char *text_of_extra(const gc_entry *e, int column, char room[GC_NUM
         return x->noise ? room : NULL;
     case GC_COLUMN_NOISE_OFFSET:
         return !x->noise ? NULL : x->noise_random ? "random" : number(x->noise_offset, 0, room);
+    case GC_COLUMN_NOISE_RESPONSE:
+        return x->noise_response;
     case GC_COLUMN_EARLY:
         return x->early;
     case GC_COLUMN_ID:

@@ -33,6 +33,7 @@ enum {
     GC_COLUMN_NOISE,
     GC_COLUMN_SNR,
     GC_COLUMN_NOISE_OFFSET,
+    GC_COLUMN_NOISE_RESPONSE,
     GC_COLUMN_EARLY,
     GC_COLUMN_ID,
 #define GC_COLUMN_OF(id, ...) GC_COLUMN_##id,
@@ -78,6 +79,9 @@ const char *gc_recipe_extension(const gc_recipe *recipe);
 
 /* ---- Entries and manifests ---- */
 
+/* Returns the number of parts of a list with | between them; 0 for NULL. */
+int gc_parts_count(const char *list);
+
 /* A further source of an entry: its convolution is added to that of the entry's own input and response. */
 typedef struct gc_source {
     char *input, *response;
@@ -92,11 +96,12 @@ typedef struct gc_extra {
     char *noise;        /* added to the output; NULL: none */
     double snr;         /* dB: mean power of the output without noise over that of the noise */
     double noise_offset;
-    bool noise_random; /* noise_offset is drawn from the seed */
-    char *early;       /* path of the second output, with the early reflections only; NULL: none */
-    char *id;          /* in the list that named the entry; NULL: none */
-    char *origin;      /* the list's line, for the list of the outputs: other fields of CSV, JSON, or
-                        * "SPEAKER TEXT" of Kaldi; NULL: none */
+    bool noise_random;    /* noise_offset is drawn from the seed */
+    char *noise_response; /* through which the noise sounds; NULL: as it is */
+    char *early;          /* path of the second output, with the early reflections only; NULL: none */
+    char *id;             /* in the list that named the entry; NULL: none */
+    char *origin;         /* the list's line, for the list of the outputs: other fields of CSV, JSON, or
+                           * "SPEAKER TEXT" of Kaldi; NULL: none */
 } gc_extra;
 
 /* The files and numbers that determine an output. Texts are owned by the entry, the recipe by the manifest. */

@@ -4,6 +4,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
 #include "libtools/batch/entry/entry.h"
+#include "libtools/room/room_set.h"
 #include "list.h"
 
 #include <math.h>
@@ -162,7 +163,17 @@ gpuconv_status gc_builder_begin(gc_builder *b, const gc_manifest_options *option
     b->state = options->seed;
     b->noise_state = options->seed ^ UINT64_C(0x6e6f6973652d7069);
     b->seed_state = options->seed ^ UINT64_C(0x726f772d73656564);
-    gpuconv_status status = options->responses ? choices_find(options->responses, m, &b->responses, error) : GPUCONV_OK;
+    gpuconv_status status = GPUCONV_OK;
+    if (options->rooms && (!(b->rooms = gc_alloc(2, sizeof *b->rooms))))
+        return gc_fail_memory(error, "the manifest");
+    if (options->rooms) {
+        b->room = b->rooms + 1;
+        status = gc_room_set_parse(options->rooms, b->rooms, error);
+        b->rooms->seed = options->seed ^ UINT64_C(0x726f6f6d732d6f66);
+        b->rooms->count = 1;
+    }
+    if (!status)
+        status = options->responses ? choices_find(options->responses, m, &b->responses, error) : GPUCONV_OK;
     if (!status && options->noises)
         status = choices_find(options->noises, m, &b->noises, error);
     return status;
@@ -214,7 +225,7 @@ static bool pick_rest(gc_builder *b, gc_entry_texts *row) {
         if (!is_given(b, row, GC_COLUMN_NOISE_OFFSET) && !gc_texts_set(row, GC_COLUMN_NOISE_OFFSET, "random"))
             return false;
     }
-    if (!b->options.responses && !b->options.noises && !b->options.defaults)
+    if (!b->options.responses && !b->options.noises && !b->options.defaults && !b->rooms)
         return true; /* a manifest as it stands: its seeds are its own */
     if (is_drawn(b, row) && !is_given(b, row, GC_COLUMN_SEED)) {
         (void)snprintf(number, sizeof number, "%llu", (unsigned long long)(gc_random_bits(&b->seed_state) >> 32));
@@ -246,8 +257,32 @@ static bool add_to_stem(gc_entry_texts *row, const char *own, const char *respon
     return stem != NULL;
 }
 
+/* Draws a room for a row without a response: one source for each input, and one for its noise. */
+static bool pick_room(gc_builder *b, gc_entry_texts *row) {
+    if (!b->rooms || is_given(b, row, GC_COLUMN_RESPONSE) || is_given(b, row, GC_COLUMN_RESPONSES))
+        return true;
+    const int inputs = (int)gc_max(gc_parts_count(row->text[GC_COLUMN_INPUTS]), 1);
+    const bool noise = is_given(b, row, GC_COLUMN_NOISE) && !is_given(b, row, GC_COLUMN_NOISE_RESPONSE);
+    gpuconv_error error = {0};
+    if (inputs >= GC_ROOM_SOURCES)
+        return true; /* refused later */
+    if (gc_room_set_draw(b->rooms, b->rows, inputs + noise, b->room, &error))
+        return gc_texts_refuse(row, error.message, NULL);
+    bool good = true;
+    for (int i = 0; i < inputs + noise && good; i++) {
+        char *text = gc_room_set_text(b->room, i);
+        good = text && gc_texts_append(row,
+                                       i == inputs  ? GC_COLUMN_NOISE_RESPONSE
+                                       : inputs > 1 ? GC_COLUMN_RESPONSES
+                                                    : GC_COLUMN_RESPONSE,
+                                       text);
+        free(text);
+    }
+    return good;
+}
+
 static bool add_entry(gc_builder *b, gc_entry_texts *row, int64_t line) {
-    gc_entry *e = pick_rest(b, row) ? append(b, line) : NULL;
+    gc_entry *e = pick_rest(b, row) && pick_room(b, row) ? append(b, line) : NULL;
     const bool good = e && gc_entry_fill(e, row, b->options.defaults, &b->manifest->recipes);
     b->refused += good && e->refusal;
     return good;
@@ -310,6 +345,7 @@ gpuconv_status gc_builder_add(gc_builder *b, gc_entry_texts *row, int64_t line, 
 gpuconv_status gc_builder_end(gc_builder *b, const char *name, gpuconv_status status, gpuconv_error *error) {
     choices_free(&b->responses);
     choices_free(&b->noises);
+    free(b->rooms);
     if (!status && b->manifest->entries == 0) {
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the manifest has no entries", name);
     } else if (!status) { /* the array is not enlarged any more */

@@ -10,7 +10,8 @@
 #include <string.h>
 
 static bool is_path(int column) {
-    return column <= GC_COLUMN_OUTPUT || column == GC_COLUMN_NOISE || column == GC_COLUMN_EARLY;
+    return column <= GC_COLUMN_OUTPUT || column == GC_COLUMN_NOISE || column == GC_COLUMN_NOISE_RESPONSE ||
+           column == GC_COLUMN_EARLY;
 }
 
 /* Returns a scalar as text, in `room` if it is a number. NULL: it is neither a string nor a number. */

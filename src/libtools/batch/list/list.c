@@ -94,8 +94,8 @@ gpuconv_status gc_manifest_read(const char *path, const gc_manifest_options *opt
             status = gc_fail_memory(error, list);
         status = gc_builder_end(&b, list, status, error);
     }
-    if (!status && m->kind != GC_LIST_TABLE && !found.responses && !has_response(m)) {
-        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: names no responses; add --irs", path);
+    if (!status && m->kind != GC_LIST_TABLE && !found.responses && !found.rooms && !has_response(m)) {
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: names no responses; add --irs or --rooms", path);
         gc_manifest_free(m);
     }
     gc_text_file_close(file);

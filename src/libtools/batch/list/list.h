@@ -24,6 +24,7 @@ typedef struct gc_builder {
     int64_t capacity;
     gc_manifest_options options;
     gc_choices responses, noises;
+    struct gc_room_set *rooms, *room;        /* to draw from, and what was drawn; NULL: no rooms */
     uint64_t state, noise_state, seed_state; /* of the three sequences of draws */
     int64_t rows, refused;                   /* refused: entries */
 } gc_builder;

@@ -20,6 +20,7 @@ typedef struct gc_manifest_options {
     const gc_entry_texts *defaults; /* texts of columns that a row leaves empty; NULL: none */
     const char *const *responses;   /* patterns or lists, for rows without a response; NULL-terminated, or NULL */
     const char *const *noises;      /* the same for rows without noise */
+    const char *rooms;              /* a text (room_set.h) from which the others get responses; NULL: none */
     gc_pick pick;                   /* how responses are combined with rows */
     uint64_t seed;                  /* of all random choices */
     const char *segments;           /* parts of the files of a wav.scp; NULL: none */

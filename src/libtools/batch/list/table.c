@@ -39,9 +39,10 @@ static bool keep(char **origin, const char *text, size_t length) {
 
 /* Decides whether a column has numbers. */
 static bool has_numbers(int column) {
-    static const int names[] = {GC_COLUMN_INPUT,  GC_COLUMN_INPUTS,    GC_COLUMN_RESPONSE, GC_COLUMN_RESPONSES,
-                                GC_COLUMN_OUTPUT, GC_COLUMN_NOISE,     GC_COLUMN_EARLY,    GC_COLUMN_ID,
-                                GC_COLUMN_SERIES, GC_COLUMN_IR_LAYOUT, GC_COLUMN_FORMAT,   GC_COLUMN_ENCODING};
+    static const int names[] = {GC_COLUMN_INPUT,         GC_COLUMN_INPUTS,    GC_COLUMN_RESPONSE, GC_COLUMN_RESPONSES,
+                                GC_COLUMN_OUTPUT,        GC_COLUMN_NOISE,     GC_COLUMN_EARLY,    GC_COLUMN_ID,
+                                GC_COLUMN_SERIES,        GC_COLUMN_IR_LAYOUT, GC_COLUMN_FORMAT,   GC_COLUMN_ENCODING,
+                                GC_COLUMN_NOISE_RESPONSE};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i] == column)
             return false;

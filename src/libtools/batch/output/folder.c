@@ -11,6 +11,7 @@
 #include "libgpuconv/ir/prepare.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libtools/batch/entry/text.h"
+#include "libtools/room/room_set.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -255,8 +256,9 @@ static void list_reads(search *s) {
         const gc_entry *e = &s->manifest->entry[i];
         for (int k = 0; k < gc_entry_sources(e) && !e->refusal; k++) {
             add_read(s, gc_entry_source(e, k).input);
-            add_read(s, gc_entry_source(e, k).response);
+            add_read(s, gc_response_path(gc_entry_source(e, k).response));
         }
+        add_read(s, e->refusal || !e->extra ? NULL : gc_response_path(e->extra->noise_response));
         add_read(s, e->refusal ? NULL : gc_entry_noise(e));
     }
     for (const gc_recipe *r = s->manifest->recipes.first; r; r = r->next)

@@ -252,7 +252,11 @@ static bool same_rest(const gc_history *h, const gc_past_line *p, const gc_entry
     char path[8192];
     struct stat st;
     if (noise) {
-        const gc_state state = gc_state_of_path(noise);
+        gc_state state = gc_state_of_path(noise), other;
+        if (e->extra->noise_response) {
+            other = gc_state_of_response(e->extra->noise_response);
+            state = gc_state_join(&state, &other);
+        }
         if (!gc_state_same(&p->noise, &state))
             return false;
     }

@@ -4,6 +4,7 @@
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
+#include "libtools/room/room_set.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,9 +77,12 @@ gc_state gc_state_join(const gc_state *a, const gc_state *b) {
     return joined;
 }
 
-gc_state gc_state_of_response(const char *path) {
-    gc_state state = gc_state_of_path(path);
+gc_state gc_state_of_response(const char *response) {
+    const char *path = gc_response_path(response);
     gpuconv_ir *ir;
+    if (!path)
+        return (gc_state){.size = 0};
+    gc_state state = gc_state_of_path(path);
     if (state.size < 0 || !gc_is_matrix(path))
         return state;
     if (gpuconv_ir_load_matrix(path, 48000, &ir, NULL) != GPUCONV_OK)

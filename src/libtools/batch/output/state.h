@@ -27,8 +27,8 @@ gc_state gc_state_of_path(const char *path);
 gc_state gc_state_join(const gc_state *a, const gc_state *b);
 
 /* Returns the state of a response. A matrix file names further files, so its state has a digest of the response that it
- * describes; this reads all of them. */
-gc_state gc_state_of_response(const char *path);
+ * describes; this reads all of them. That of a room (room_set.h) is the state of the file that it names, or empty. */
+gc_state gc_state_of_response(const char *response);
 
 /* Writes the state as SIZE@SECONDS.NANOSECONDS, then #DIGEST if it has one. */
 void gc_state_print(const gc_state *state, char text[GC_STATE_TEXT]);

@@ -9,13 +9,14 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
+#include "libtools/room/room_set.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRIPES = 64 };
+enum { STRIPES = 64, PLACES = 256 };
 
 struct gc_responses {
     pthread_mutex_t lock;            /* of all but planes[] */
@@ -24,7 +25,9 @@ struct gc_responses {
     int64_t bytes_max, bytes;
     gc_response *oldest, *youngest; /* list of unreferenced responses */
     void (*free_taps)(int device, float *planes);
-    gc_map table; /* from a key to its response */
+    gc_map table;                  /* from a key to its response */
+    gpuconv_arrays *place[PLACES]; /* that no thread has taken; the first `places` */
+    int places;
 };
 
 gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, float *planes)) {
@@ -56,6 +59,8 @@ void gc_responses_free(gc_responses *r) {
         if (r->table.slot[i].key)
             free_response(r, r->table.slot[i].value);
     gc_map_free(&r->table);
+    while (r->places > 0)
+        gpuconv_arrays_free(r->place[--r->places]);
     pthread_mutex_destroy(&r->lock);
     for (int i = 0; i < STRIPES; i++)
         pthread_mutex_destroy(&r->stripe[i]);
@@ -104,6 +109,42 @@ static void evict(gc_responses *r) {
     }
 }
 
+gpuconv_status gc_responses_take_place(gc_responses *r, gpuconv_arrays **place, gpuconv_error *error) {
+    pthread_mutex_lock(&r->lock);
+    *place = r->places > 0 ? r->place[--r->places] : NULL;
+    pthread_mutex_unlock(&r->lock);
+    return *place ? GPUCONV_OK : gpuconv_arrays_new_cpu(1, place, error);
+}
+
+void gc_responses_return_place(gc_responses *r, gpuconv_arrays *place) {
+    pthread_mutex_lock(&r->lock);
+    if (place && r->places < PLACES) {
+        r->place[r->places++] = place;
+        place = NULL;
+    }
+    pthread_mutex_unlock(&r->lock);
+    gpuconv_arrays_free(place);
+}
+
+/* Simulates the room of a request; for a file *ir is NULL. */
+static gpuconv_status simulate(gc_responses *r, const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_arrays *place = NULL;
+    gc_room_set *set = gc_is_room(q->path) ? gc_alloc(2, sizeof *set) : NULL;
+    *ir = NULL;
+    if (!set)
+        return gc_is_room(q->path) ? gc_fail_memory(error, "a room") : GPUCONV_OK;
+    gpuconv_status status = gc_room_set_parse(q->path, set, error);
+    if (!status)
+        status = gc_room_set_draw(set, 0, set->sources ? set->sources : 1, set + 1, error);
+    if (!status)
+        status = gc_responses_take_place(r, &place, error);
+    if (!status)
+        status = gc_room_set_simulate(set + 1, place, q->rate, ir, error);
+    gc_responses_return_place(r, place);
+    free(set);
+    return status;
+}
+
 /* Reads noise and resamples it. */
 static gpuconv_status prepare_noise(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
@@ -120,45 +161,47 @@ static gpuconv_status prepare_noise(const gc_response_request *q, gpuconv_ir **i
     return status ? gc_fail(error, status, "%s: %s", q->path, inner.message) : GPUCONV_OK;
 }
 
-/* Replaces a response by its frames up to the end of the early reflections. */
+/* Makes a response of the frames up to the end of the early reflections. */
 static gpuconv_status keep_early(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
-    gpuconv_ir *whole = *ir;
+    const gpuconv_ir *whole = q->whole;
     const int64_t direct = gpuconv_ir_peak(whole, NULL);
     const double frames = (double)direct + q->recipe->settings.early_ms / 1000 * q->rate;
     const int64_t kept = frames < (double)whole->frames ? (int64_t)llrint(frames) + 1 : whole->frames;
-    gpuconv_status status = gpuconv_ir_cut(whole, 0, gc_min(gc_max(kept, whole->lead + 1), whole->frames), ir, error);
-    gpuconv_ir_free(whole);
-    return status;
+    return gpuconv_ir_cut(whole, 0, gc_min(gc_max(kept, whole->lead + 1), whole->frames), ir, error);
 }
 
-static gpuconv_status prepare(const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
+static gpuconv_status prepare(gc_responses *r, const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_error inner = {0};
+    gc_response_source from = {.path = q->path, .kind = GC_INPUT_REGULAR};
     *ir = NULL;
     if (q->kind == GC_RESPONSE_NOISE)
         return prepare_noise(q, ir, error);
+    if (q->kind == GC_RESPONSE_EARLY)
+        return keep_early(q, ir, error);
     gpuconv_preparation p = q->recipe->settings.preparation;
     p.wet = q->wet;
     p.dry = q->dry;
-    gpuconv_status status = gpuconv_ir_prepare(q->path, &p, q->channels, q->rate, ir, error);
+    gpuconv_status status = simulate(r, q, &from.made, error);
+    if (!status)
+        status = gc_ir_prepare(&from, &p, q->channels, q->rate, ir, error);
     if (!status && q->gain != 0) {
         gpuconv_ir *quiet = *ir;
         status = gpuconv_ir_gain(quiet, q->gain, ir, &inner);
         gpuconv_ir_free(quiet);
     }
-    if (!status && q->kind == GC_RESPONSE_EARLY)
-        status = keep_early(q, ir, &inner);
     if (status && *inner.message)
         return gc_fail(error, status, "%s: %s", q->path, inner.message);
     return status;
 }
 
 /* Prepares a response outside the table. */
-static gpuconv_status prepare_unshared(const gc_response_request *q, gc_response **made, gpuconv_error *error) {
+static gpuconv_status prepare_unshared(gc_responses *r, const gc_response_request *q, gc_response **made,
+                                       gpuconv_error *error) {
     gc_response *response = gc_calloc(1, sizeof *response);
     if (!response)
         return gc_fail_memory(error, q->path);
     response->state = gc_state_of_response(q->path);
-    gpuconv_status status = prepare(q, &response->ir, error);
+    gpuconv_status status = prepare(r, q, &response->ir, error);
     if (status) {
         free(response);
         return status;
@@ -214,7 +257,7 @@ static gpuconv_status wait_until_ready(gc_responses *r, const gc_response_reques
         return GPUCONV_OK;
     gc_responses_release(r, response);
     gpuconv_ir *ir;
-    gpuconv_status status = prepare(q, &ir, error);
+    gpuconv_status status = prepare(r, q, &ir, error);
     if (!status) {
         gpuconv_ir_free(ir);
         status =
@@ -228,7 +271,7 @@ static gpuconv_status prepare_added(gc_responses *r, const gc_response_request *
                                     gpuconv_error *error) {
     gpuconv_ir *ir = NULL;
     gc_state state = gc_state_of_response(q->path);
-    gpuconv_status status = prepare(q, &ir, error);
+    gpuconv_status status = prepare(r, q, &ir, error);
     pthread_mutex_lock(&r->lock);
     response->ir = ir;
     response->state = state;
@@ -249,7 +292,7 @@ gpuconv_status gc_responses_acquire(gc_responses *r, const gc_response_request *
     *response = NULL;
     *is_new = false;
     if (!q->shared) {
-        status = prepare_unshared(q, response, error);
+        status = prepare_unshared(r, q, response, error);
         *is_new = !status;
         return status;
     }

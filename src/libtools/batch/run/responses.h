@@ -4,7 +4,7 @@
 #ifndef GPUCONV_BATCH_RUN_RESPONSES_H
 #define GPUCONV_BATCH_RUN_RESPONSES_H
 
-#include "gpuconv.h"
+#include "gpuconv_arrays.h"
 #include "libtools/batch/entry/entry.h"
 #include "libtools/batch/output/state.h"
 
@@ -40,6 +40,7 @@ typedef struct gc_response_request {
     int channels;          /* of the input */
     bool shared;           /* other entries name this response, too */
     gc_response_kind kind;
+    const gpuconv_ir *whole; /* of GC_RESPONSE_EARLY: the response of kind GC_RESPONSE_WHOLE */
 } gc_response_request;
 
 /* Creates a cache that keeps up to `bytes` bytes of unreferenced responses. Any number of threads may use it.
@@ -51,6 +52,10 @@ gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, floa
 gpuconv_status gc_responses_acquire(gc_responses *responses, const gc_response_request *request, gc_response **response,
                                     bool *is_new, gpuconv_error *error);
 void gc_responses_release(gc_responses *responses, gc_response *response);
+
+/* Takes a place with one thread, and gives it back for others. */
+gpuconv_status gc_responses_take_place(gc_responses *responses, gpuconv_arrays **place, gpuconv_error *error);
+void gc_responses_return_place(gc_responses *responses, gpuconv_arrays *place);
 
 /* Locks and unlocks a response's planes[]. */
 void gc_responses_lock(gc_responses *responses, const gc_response *response);

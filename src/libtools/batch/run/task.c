@@ -14,6 +14,7 @@
 #include "libgpuconv/ir/object.h"
 #include "libtools/batch/entry/text.h"
 #include "libtools/batch/output/shards.h"
+#include "libtools/room/room_set.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -257,8 +258,10 @@ static gpuconv_status acquire(const gc_worker *w, const gc_task *t, gc_part *p, 
                                          .dry = e->dry,
                                          .rate = p->info.rate,
                                          .channels = p->info.channels,
-                                         .shared = e->shared || early || t->sources > 1,
-                                         .kind = early ? GC_RESPONSE_EARLY : GC_RESPONSE_WHOLE};
+                                         .shared =
+                                             e->shared || ((early || t->sources > 1) && !gc_is_room(source->response)),
+                                         .kind = early ? GC_RESPONSE_EARLY : GC_RESPONSE_WHOLE,
+                                         .whole = early ? t->part[p->input_of].response->ir : NULL};
     return gc_responses_acquire(w->responses, &request, &p->response, &p->response_is_new, error);
 }
 
@@ -477,12 +480,72 @@ static gpuconv_status add_up(const gc_task *t, int from, float *const *const *ro
     return status;
 }
 
+/* Convolves frames of noise from frame `from` on, repeated as often as needed, with a response; the noise was there
+ * before. *ir: the sum of all routes to each output. */
+static gpuconv_status play_noise(const gc_worker *w, const gpuconv_ir *noise, int64_t from, int64_t frames,
+                                 const gpuconv_ir *response, gpuconv_ir **ir, gpuconv_error *error) {
+    const int64_t before = response->frames - 1;
+    gpuconv_arrays *place = NULL;
+    gc_mix wet = {0};
+    float *signal = gc_alloc(frames + before, sizeof *signal);
+    gpuconv_arrays_job job = gpuconv_arrays_job_default();
+    gpuconv_status status = signal ? gc_mix_new(&wet, response->outputs, frames, (int)response->rate, error)
+                                   : gc_fail_memory(error, "the noise");
+    if (!status)
+        status = gc_responses_take_place(w->responses, &place, error);
+    job.accumulate = true;
+    job.offset = before;
+    for (int i = 0; i < response->routes && !status; i++) {
+        const gc_route *route = &response->route[i];
+        const float *x = gc_ir_plane(noise, route->input);
+        int64_t at = (from - before) % noise->frames;
+        at += at < 0 ? noise->frames : 0;
+        for (int64_t n = 0; n < frames + before; n++, at = at + 1 < noise->frames ? at + 1 : 0)
+            signal[n] = x[at];
+        job.signal = gpuconv_rows_of_floats(signal, 1, frames + before);
+        job.response = gpuconv_rows_of_floats((float *)gc_ir_plane(response, route->plane), 1, response->frames);
+        job.output = gpuconv_rows_of_floats(wet.row[route->output], 1, frames);
+        status = gpuconv_arrays_run(place, &job, NULL, 0, NULL, error);
+    }
+    gc_responses_return_place(w->responses, place);
+    if (!status)
+        status = gpuconv_ir_new((const float *const *)wet.row, wet.channels, frames, response->rate, ir, error);
+    gc_mix_free(&wet);
+    free(signal);
+    return status;
+}
+
+/* Convolves noise with the response of the entry's noise. *wet NULL: it has none. */
+static gpuconv_status reverberate(const gc_worker *w, gc_task *t, const gc_mix *mix, const gpuconv_ir *noise,
+                                  int64_t from, gpuconv_ir **wet, gpuconv_error *error) {
+    const char *path = gc_task_entry(w, t)->extra->noise_response;
+    gc_response *response;
+    bool is_new;
+    *wet = NULL;
+    if (!path)
+        return GPUCONV_OK;
+    const gc_response_request request = {.path = path,
+                                         .recipe = gc_recipe_default(),
+                                         .dry = -HUGE_VAL,
+                                         .rate = mix->rate,
+                                         .channels = noise->planes,
+                                         .shared = !gc_is_room(path)};
+    gpuconv_status status = gc_responses_acquire(w->responses, &request, &response, &is_new, error);
+    if (status)
+        return status;
+    t->noise_state = gc_state_join(&t->noise_state, &response->state);
+    status = play_noise(w, noise, from, mix->frames, response->ir, wet, error);
+    gc_responses_release(w->responses, response);
+    return status;
+}
+
 /* Adds the entry's noise. */
 static gpuconv_status add_noise(const gc_worker *w, gc_task *t, gc_mix *mix, gpuconv_error *error) {
     const gc_entry *e = gc_task_entry(w, t);
     const char *path = gc_entry_noise(e);
     gpuconv_error inner = {0};
     gc_response *noise;
+    gpuconv_ir *wet;
     bool is_new, silent = false;
     if (!path)
         return GPUCONV_OK;
@@ -499,7 +562,10 @@ static gpuconv_status add_noise(const gc_worker *w, gc_task *t, gc_mix *mix, gpu
     }
     from %= noise->ir->frames;
     t->noise_offset = (double)from / mix->rate;
-    status = gc_mix_add_noise(mix, noise->ir, from, e->extra->snr, &silent, &inner);
+    status = reverberate(w, t, mix, noise->ir, from, &wet, &inner);
+    if (!status)
+        status = gc_mix_add_noise(mix, wet ? wet : noise->ir, wet ? 0 : from, e->extra->snr, &silent, &inner);
+    gpuconv_ir_free(wet);
     gc_responses_release(w->responses, noise);
     if (status)
         return gc_fail(error, status, "%s: %s", path, inner.message);
