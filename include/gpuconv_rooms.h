@@ -62,7 +62,7 @@ typedef struct gpuconv_room_point {
     double elevation; /**< degrees of the same, -90..90 */
     double omni;      /**< its pattern, omni + (1 - omni) cos(angle to the axis), 0..1: 1 omnidirectional, 0.75 wide
                          cardioid, 0.5 cardioid, 0.37 supercardioid, 0.25 hypercardioid, 0 figure eight. Ambisonic receivers
-                         ignore it */
+                         and those with `ears` ignore it */
 } gpuconv_room_point;
 
 /** How the absorption of the walls follows from gpuconv_room.rt60. */
@@ -107,6 +107,11 @@ typedef struct gpuconv_rooms_job {
     double highpass; /**< Hz, of a Butterworth filter of fourth order, forwards in time; 0 (default): none. The sum of
                           images has a constant pressure that no real source makes */
     uint64_t seed;   /**< of the noise; 1 (default) */
+    const gpuconv_sofa
+        *ears; /**< responses of a head, for example, at `rate`: a receiver has a channel for each receiver
+                    of the set, and looks along its axis. Every image arrives through the response of
+                    the measured direction that is nearest to its own, whose delay is kept exactly, and
+                    is as early as the responses begin before their time zero. NULL (default): none. On the CPU */
 } gpuconv_rooms_job;
 
 /** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function

@@ -249,6 +249,13 @@ esac
 runs ir synth room one.wav --size 5x4x3 --source 1,1,1 --receiver 3,2,1,180,0 --absorption 0.3 --pattern figure-eight
 runs ir synth room two.wav --size 5x4x3 --source 1,1,1 --receiver 3,2,1,180,0 --absorption 0.3/0.3/0.3/0.3/0.9/0.3
 cmp -s one.wav two.wav && fail "--absorption or --pattern does nothing"
+runs ir synth room ears.wav --sofa "$SOURCE/tests/sofa/head.sofa" --size 5x4x3 --source 1,1,1 --receiver 3,2,1 --rate 32000
+case $("$TOOLS/look_audio" about ears.wav) in
+*" 2 32000 wav float") ;;
+*) fail "ears: $("$TOOLS/look_audio" about ears.wav)" ;;
+esac
+refuses 2 "ambisonic 2; use one loudspeaker" ir synth room out.wav --sofa "$SOURCE/tests/sofa/head.sofa" --ambisonic 2
+refuses 1 "nowhere.sofa" ir synth room out.wav --sofa nowhere.sofa
 refuses 2 "receiver[0].at[0] is 9 m; use more than 0 and less than 5" ir synth room out.wav --size 5x4x3 --receiver 9,1,1
 refuses 2 "--source '1,1': X,Y,Z" ir synth room out.wav --source 1,1
 refuses 2 "numbers from 0 to 1" ir synth room out.wav --absorption 1.5

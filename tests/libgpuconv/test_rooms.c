@@ -5,6 +5,7 @@
 
 #include "libgpuconv/dsp/image_kernels.h"
 #include "libgpuconv/dsp/simd.h"
+#include "libgpuconv/ir/sofa.h"
 
 #include <math.h>
 
@@ -65,12 +66,46 @@ static double pattern_of(const gpuconv_room_point *p, const double to[3]) {
     return p->omni + (1 - p->omni) * cosine;
 }
 
+/* Adds a kernel of the formula. */
+static void add_kernel(const gpuconv_rooms_job *job, double at, double gain, double *sum) {
+    for (int64_t n = (int64_t)fmax(ceil(at - 24), 0); n < job->frames && (double)n < at + 24; n++) {
+        const double x = (double)n - at;
+        sum[n] += gain * (fabs(x) < 1e-9 ? 1 : sin(pi * x) / (pi * x)) * (1 + cos(pi * x / 24)) / 2;
+    }
+}
+
+/* Adds an image through the response of the nearest direction of a set, at a receiver that looks along its axis. */
+static void add_through_head(const gpuconv_rooms_job *job, const double to[3], double at, double gain, double *sum,
+                             int ear) {
+    const double azimuth = job->receiver->azimuth * pi / 180, elevation = job->receiver->elevation * pi / 180;
+    const double axes[3][3] = {
+        {cos(elevation) * cos(azimuth), cos(elevation) * sin(azimuth), sin(elevation)},
+        {-sin(azimuth), cos(azimuth), 0},
+        {-sin(elevation) * cos(azimuth), -sin(elevation) * sin(azimuth), cos(elevation)},
+    };
+    double best = -HUGE_VAL;
+    int nearest = 0;
+    for (int m = 0; m < job->ears->measurements; m++) {
+        double cosine = 0;
+        for (int a = 0; a < 3; a++)
+            for (int b = 0; b < 3; b++)
+                cosine += job->ears->position[3 * m + a] * axes[a][b] * to[b];
+        nearest = cosine > best ? m : nearest;
+        best = fmax(best, cosine);
+    }
+    const int plane = 2 * nearest + ear;
+    for (int64_t k = 0; k < job->ears->responses->frames; k++)
+        add_kernel(job, at + job->ears->delay[plane] + (double)(k - job->ears->responses->lead),
+                   gain * (double)job->ears->responses->taps[plane * job->ears->responses->frames + k], sum);
+}
+
 /* Adds the images of one band of the first source at the first receiver of a room. Allen and Berkley's images (1979,
  * equation 10): u mirrors the source, l repeats the room. */
-static void add_images(const gpuconv_rooms_job *job, int64_t index, int band, double air, double *sum) {
+static void add_images(const gpuconv_rooms_job *job, int64_t index, int band, double air, double *sum, int ear) {
     const gpuconv_room *room = &job->room[index];
     const gpuconv_room_point *s = &job->source[index], *r = &job->receiver[index];
-    const double far = (double)(job->frames + 24 - job->origin) / job->rate * 343.2;
+    const double reach = (double)job->frames + 24 + (job->ears ? 10 : 0);
+    const double far = (reach - (double)job->origin) / job->rate * 343.2;
     int most[3];
     for (int a = 0; a < 3; a++)
         most[a] = (int)ceil(far / (2 * room->size[a])) + 1;
@@ -91,14 +126,14 @@ static void add_images(const gpuconv_rooms_job *job, int64_t index, int band, do
                                 pow(sqrt(1 - room->absorption[2 * a + 1][band]), high);
                     }
                     const double d = sqrt(square), at = d / 343.2 * job->rate + (double)job->origin;
-                    if (at > (double)job->frames + 24 || (job->images_order >= 0 && order > job->images_order) ||
+                    if (at > reach || (job->images_order >= 0 && order > job->images_order) ||
                         (order && job->images_seconds > 0 && d > job->images_seconds * 343.2))
                         continue;
                     gain *= pattern_of(r, to) * pattern_of(s, left) * exp(-air * d / 2) / d;
-                    for (int64_t n = (int64_t)fmax(ceil(at - 24), 0); n < job->frames && (double)n < at + 24; n++) {
-                        const double x = (double)n - at;
-                        sum[n] += gain * (fabs(x) < 1e-9 ? 1 : sin(pi * x) / (pi * x)) * (1 + cos(pi * x / 24)) / 2;
-                    }
+                    if (job->ears)
+                        add_through_head(job, to, at, gain, sum, ear);
+                    else
+                        add_kernel(job, at, gain, sum);
                 }
 }
 
@@ -140,7 +175,7 @@ static void every_image_has_its_delay_and_amplitude(void **state) {
         job.origin = i == 8 ? 40 : i == 9 ? -30 : 0;
         job.rate = i == 10 ? 48000 : 16000;
         guarded got = simulate(&job, 1);
-        add_images(&job, 0, 0, 0, want);
+        add_images(&job, 0, 0, 0, want, 0);
         check_error("one room", got.channel[0], want, FRAMES, -80);
         guarded_free(&got);
         free(want);
@@ -160,7 +195,7 @@ static void late_images_keep_their_delays(void **state) {
     double *want = calloc(500, sizeof *want);
     CHECK(want, "no memory");
     guarded got = simulate(&job, 1);
-    add_images(&job, 0, 0, 0, want);
+    add_images(&job, 0, 0, 0, want, 0);
     check_error("two seconds late", got.channel[0], want, job.frames, -80);
     guarded_free(&got);
     free(want);
@@ -213,7 +248,7 @@ static void bands_and_air_are_those_of_the_formula(void **state) {
         guarded got = simulate(&job, 1);
         for (int b = 0; b < BANDS; b++) {
             memset(one, 0, FRAMES * sizeof *one);
-            add_images(&job, 0, b, air ? air_of(b) : 0, one);
+            add_images(&job, 0, b, air ? air_of(b) : 0, one, 0);
             add_band(one, FRAMES, job.rate, b, BANDS, want);
         }
         check_error(air ? "bands and air" : "bands", got.channel[0], want, FRAMES,
@@ -255,6 +290,70 @@ static void walls_that_are_alike_need_one_sum(void **state) {
         guarded_free(&each);
         free(want);
     }
+}
+
+/* A set of random responses with delays at random directions, of which the first frames precede time zero. */
+static void ears_hear_every_image_through_the_head(void **state) {
+    (void)state;
+    enum { DIRECTIONS = 60, TAPS = 32, FRAMES = 500, BANDS = 7 };
+    oracle_random random = {11};
+    gpuconv_error error;
+    gpuconv_ir *responses;
+    float taps[2 * DIRECTIONS][TAPS];
+    const float *plane[2 * DIRECTIONS];
+    for (int p = 0; p < 2 * DIRECTIONS; p++) {
+        plane[p] = taps[p];
+        for (int k = 0; k < TAPS; k++)
+            taps[p][k] = (float)draw(&random, -1, 1) * (k < 2 ? 0.1F : 1);
+    }
+    CHECK(!gpuconv_ir_new(plane, 2 * DIRECTIONS, TAPS, 16000, &responses, &error), "%s", error.message);
+    responses->lead = 5;
+    gpuconv_sofa *set = gc_sofa_new(responses, DIRECTIONS, 2);
+    CHECK(set, "no memory");
+    set->speakers = 1;
+    for (int m = 0; m < DIRECTIONS; m++) {
+        const double z = draw(&random, -1, 1), turn = draw(&random, 0, 2 * pi), flat = sqrt(1 - z * z);
+        const double at[3] = {flat * cos(turn), flat * sin(turn), z};
+        memcpy(set->position + 3 * m, at, sizeof at);
+        set->delay[2 * m] = draw(&random, 0, 4);
+        set->delay[2 * m + 1] = draw(&random, 0, 4);
+    }
+    CHECK(!gc_sofa_make_shells(set, &error), "%s", error.message);
+    gpuconv_room room = {.size = {4.1, 3.3, 2.6}};
+    const gpuconv_room_point source = {{1.1, 0.9, 1.7}, 40, 20, 0.5}, receiver = {{2.9, 2.2, 1.2}, 35, 10, 1};
+    gpuconv_rooms_job job = job_of_room(&room, &source, &receiver);
+    job.frames = FRAMES;
+    job.ears = set;
+    job.origin = 7;
+    for (int bands = 1; bands <= BANDS; bands += BANDS - 1) {
+        for (int w = 0; w < 6; w++)
+            for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+                room.absorption[w][b] = b == 0 || bands > 1 ? draw(&random, 0.02, 0.7) : room.absorption[w][0];
+        guarded got = guarded_new(1, 2 * FRAMES);
+        gpuconv_arrays *place = new_place(2);
+        CHECK(!gpuconv_rooms_simulate(place, &job, got.channel[0], &error), "%s", error.message);
+        for (int ear = 0; ear < 2; ear++) {
+            double want[FRAMES] = {0}, one[FRAMES];
+            for (int b = 0; b < bands; b++) {
+                memset(one, 0, sizeof one);
+                add_images(&job, 0, b, 0, bands > 1 ? one : want, ear);
+                if (bands > 1)
+                    add_band(one, FRAMES, job.rate, b, bands, want);
+            }
+            check_error("ears", got.channel[0] + ear * FRAMES, want, FRAMES, -80);
+        }
+        gpuconv_arrays_free(place);
+        guarded_free(&got);
+    }
+    job.rate = 48000;
+    guarded none = guarded_new(1, 2 * FRAMES);
+    gpuconv_arrays *place = new_place(1);
+    CHECK(gpuconv_rooms_simulate(place, &job, none.channel[0], &error) == GPUCONV_ERROR_ARGUMENT &&
+              strstr(error.message, "16000 Hz"),
+          "%s", error.message);
+    gpuconv_arrays_free(place);
+    guarded_free(&none);
+    gpuconv_sofa_free(set);
 }
 
 /* ---- Decay and noise --------------------------------------------------------------------------------------------- */
@@ -538,7 +637,10 @@ static void the_instruction_sets_agree(void **state) {
                                       gain,
                                       lanes,
                                       lanes,
-                                      {{0.5F, 0.1F, along_pattern}, {0, 0, NULL}}};
+                                      {{0.5F, 0.1F, along_pattern}, {0, 0, NULL}},
+                                      NULL,
+                                      NULL,
+                                      0};
             memset(sums, 0, sizeof sums);
             sets[s]->image->add(&row, sums);
             sets[s]->image->reduce(sums, taps, lanes, FRAMES, made[s > 0]);
@@ -628,6 +730,7 @@ int main(void) {
         cmocka_unit_test(late_images_keep_their_delays),
         cmocka_unit_test(bands_and_air_are_those_of_the_formula),
         cmocka_unit_test(walls_that_are_alike_need_one_sum),
+        cmocka_unit_test(ears_hear_every_image_through_the_head),
         cmocka_unit_test(the_decay_is_the_one_that_was_asked),
         cmocka_unit_test(noise_has_the_energy_of_the_images_that_it_replaces),
         cmocka_unit_test(noise_is_coherent_as_a_diffuse_field),

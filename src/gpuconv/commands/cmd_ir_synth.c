@@ -10,7 +10,7 @@
 #include <string.h>
 
 static struct {
-    char *size, *rt60, *distance, *absorption, *materials, *pattern, *receivers;
+    char *size, *rt60, *distance, *absorption, *materials, *pattern, *receivers, *sofa;
     char **source, **receiver;
     double rate, images;
     int channels, ambisonic;
@@ -45,7 +45,8 @@ static int read_options(gc_room_set *set, bool *rest) {
         status = gc_room_set_put(set, "receiver", *s, &error);
     if (status == GPUCONV_ERROR_ARGUMENT)
         return gc_print_error(GC_EXIT_USAGE, "--%s; try --help", error.message);
-    *rest = *rest || synth.source || synth.receiver || synth.ambisonic || synth.count || synth.images >= 0;
+    *rest =
+        *rest || synth.source || synth.receiver || synth.ambisonic || synth.sofa || synth.count || synth.images >= 0;
     return report(status, &error);
 }
 
@@ -80,7 +81,12 @@ static int run_synth(const char **arguments, int count) {
         set.images = synth.images;
         set.seed = (uint64_t)synth.seed;
         set.count = synth.count;
-        return report(gc_room_set_write(&set, synth.rate, arguments[1], &error), &error);
+        gpuconv_sofa *ears = NULL;
+        gpuconv_status made = synth.sofa ? gpuconv_sofa_open(synth.sofa, synth.rate, &ears, &error) : GPUCONV_OK;
+        if (!made)
+            made = gc_room_set_write(&set, ears, synth.rate, arguments[1], &error);
+        gpuconv_sofa_free(ears);
+        return report(made, &error);
     }
     settings.kind = (gc_synth_kind)kind;
     for (int a = 0; a < 3; a++)
@@ -120,6 +126,8 @@ static struct poptOption synth_table[] = {
      "omni|wide-cardioid|cardioid|supercardioid|hypercardioid|figure-eight"},
     {"ambisonic", '\0', POPT_ARG_INT, &synth.ambisonic, GC_RANGE_ROOM_ORDER,
      "receivers of (N + 1)^2 channels, ACN and SN3D", "N"},
+    {"sofa", '\0', POPT_ARG_STRING, &synth.sofa, 0,
+     "receivers are a head of this set (.sofa), a channel for each ear, which looks along its axis", "SET"},
     {"images", '\0', POPT_ARG_DOUBLE, &synth.images, GC_RANGE_ROOM_IMAGES,
      "time from which noise takes the place of single reflections (default: from the volume)", "SECONDS"},
     {"count", '\0', POPT_ARG_LONGLONG, &synth.count, GC_RANGE_ROOM_COUNT,

@@ -15,6 +15,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/sized_struct.h"
+#include "libgpuconv/ir/sofa.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -299,7 +300,11 @@ static gpuconv_status check_job(const gpuconv_rooms_job *job, gpuconv_error *err
 static gpuconv_status prepare(gc_rooms *r, gpuconv_error *error) {
     const gpuconv_rooms_job *job = &r->job;
     gpuconv_status status = GPUCONV_OK;
-    r->channels = (job->ambisonic + 1) * (job->ambisonic + 1);
+    r->channels = job->ears ? job->ears->receivers : (job->ambisonic + 1) * (job->ambisonic + 1);
+    if (job->ears && (job->ambisonic || job->ears->speakers > 1 || job->ears->responses->rate != job->rate))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "ears: a set of %d loudspeakers with %g Hz, ambisonic %d; use one loudspeaker, %g Hz and 0",
+                       job->ears->speakers, job->ears->responses->rate, job->ambisonic, job->rate);
     r->speed = gc_speed_of_sound(job->temperature);
     for (r->bands = 1; r->bands < GPUCONV_ROOM_BANDS && gc_room_centre(r->bands) < job->rate / 2;)
         r->bands++;
@@ -348,8 +353,9 @@ gpuconv_status gpuconv_rooms_simulate(gpuconv_arrays *place, const gpuconv_rooms
                                        : "receiver");
     if (!status)
         status = check_job(&r.job, error);
-    if (!status && !place->executor->simulate)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "rooms are simulated on the CPU only");
+    if (!status && (!place->executor->simulate || (r.job.ears && place->device >= 0)))
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s on the CPU only",
+                       r.job.ears ? "ears are" : "rooms are simulated");
     if (!status && !(r.room = gc_calloc(r.job.rooms, sizeof *r.room)))
         status = gc_fail_memory(error, "the rooms");
     if (!status)

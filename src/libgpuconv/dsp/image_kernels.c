@@ -29,6 +29,8 @@ ALWAYS_INLINE void place_images(const gc_image_row *row, int64_t first, int coun
         energy[i] = (float)(left < 1 ? left : 1);
         inverse[i] = 1 / (float)d;
     }
+    for (int i = 0; i < count && row->head; i++)
+        step[i] += row->shift[first + i];
     for (int i = 0; i < count; i++)
         energy[i] = step[i] < limit && step[i] > 0 && energy[i] > 0 ? energy[i] : 0;
     for (int i = 0; i < count; i++)
@@ -50,6 +52,25 @@ ALWAYS_INLINE void place_images(const gc_image_row *row, int64_t first, int coun
                     row->pattern[k].omni + (row->pattern[k].across + row->pattern[k].along[first + i]) * inverse[i];
 }
 
+/* Adds image i of a block, times `scale`. */
+ALWAYS_INLINE void add_image(const gc_image_row *row, const block *b, int i, const float *gain, float scale,
+                             float *to) {
+    const int lanes = row->lanes;
+    const float amplitude = b->amplitude[i] * scale;
+    if (lanes == 1) {
+        const four w = {b->weight[0][i], b->weight[1][i], b->weight[2][i], b->weight[3][i]};
+        *(four *)to += amplitude * row->outer[0] * gain[0] * w;
+        return;
+    }
+    for (int k = 0; k < lanes; k += 8) {
+        const eight a = *(const eight *)(row->outer + k) * *(const eight *)(gain + k) * amplitude;
+        *(eight *)(to + k) += a * b->weight[0][i];
+        *(eight *)(to + lanes + k) += a * b->weight[1][i];
+        *(eight *)(to + 2 * lanes + k) += a * b->weight[2][i];
+        *(eight *)(to + 3 * lanes + k) += a * b->weight[3][i];
+    }
+}
+
 static void add(const gc_image_row *row, float *sums) {
     block b;
     const int lanes = row->lanes;
@@ -59,18 +80,10 @@ static void add(const gc_image_row *row, float *sums) {
         for (int i = 0; i < count; i++) {
             const float *gain = row->gain + (first + i) * row->stride;
             float *to = sums + (int64_t)b.at[i] * lanes;
-            if (lanes == 1) {
-                const four w = {b.weight[0][i], b.weight[1][i], b.weight[2][i], b.weight[3][i]};
-                *(four *)to += b.amplitude[i] * row->outer[0] * gain[0] * w;
-                continue;
-            }
-            for (int k = 0; k < lanes; k += 8) {
-                const eight a = *(const eight *)(row->outer + k) * *(const eight *)(gain + k) * b.amplitude[i];
-                *(eight *)(to + k) += a * b.weight[0][i];
-                *(eight *)(to + lanes + k) += a * b.weight[1][i];
-                *(eight *)(to + 2 * lanes + k) += a * b.weight[2][i];
-                *(eight *)(to + 3 * lanes + k) += a * b.weight[3][i];
-            }
+            if (!row->head)
+                add_image(row, &b, i, gain, 1, to);
+            for (int k = 0; k < row->taps && row->head && b.amplitude[i] != 0; k++)
+                add_image(row, &b, i, gain, row->head[first + i][k], to + (int64_t)k * GC_IMAGE_STEPS * lanes);
         }
     }
 }

@@ -30,6 +30,9 @@ typedef struct gc_image_row {
     int64_t stride;
     int lanes; /* 1, or a multiple of 8 */
     gc_image_pattern pattern[2];
+    const float *const *head; /* per image: `taps` taps, a frame apart, through which it arrives; NULL: a pulse */
+    const double *shift;      /* with head: steps by which each image is late */
+    int taps;
 } gc_image_row;
 
 /* Where images at random places lie: number i is in shell i, shells of `shell` metres, around the first receiver. It

@@ -407,12 +407,13 @@ static double longest_decay(const gpuconv_room *room, double speed) {
     return longest;
 }
 
-gpuconv_status gc_room_set_simulate(const gc_room_set *set, gpuconv_arrays *place, double rate, gpuconv_ir **ir,
-                                    gpuconv_error *error) {
+gpuconv_status gc_room_set_simulate(const gc_room_set *set, const gpuconv_sofa *ears, gpuconv_arrays *place,
+                                    double rate, gpuconv_ir **ir, gpuconv_error *error) {
     gpuconv_room room = {.size = {set->size[0].low, set->size[1].low, set->size[2].low}};
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
     const double speed = gc_speed_of_sound(20), direct = hypot(hypot(room.size[0], room.size[1]), room.size[2]) / speed;
-    const int channels = set->sources * set->receivers * (set->ambisonic + 1) * (set->ambisonic + 1);
+    const int each = ears ? gpuconv_sofa_receivers(ears) : (set->ambisonic + 1) * (set->ambisonic + 1);
+    const int channels = set->sources * set->receivers * each;
     memcpy(room.absorption, set->absorption, sizeof room.absorption);
     for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
         room.rt60[b] = set->rt60[b].low;
@@ -423,6 +424,7 @@ gpuconv_status gc_room_set_simulate(const gc_room_set *set, gpuconv_arrays *plac
     job.receiver = set->receiver;
     job.receivers = set->receivers;
     job.ambisonic = set->ambisonic;
+    job.ears = ears;
     job.rate = rate;
     job.frames = (int64_t)(fmin(1.1 * longest_decay(&room, speed) + 0.1 + direct, LONGEST) * rate);
     job.air = job.tail = true;
@@ -475,6 +477,7 @@ static void name_file(const gc_room_set *set, const char *path, int64_t index, c
 /* Rooms that threads write. */
 typedef struct writing {
     const gc_room_set *set;
+    const gpuconv_sofa *ears;
     double rate;
     const char *path;
     int threads;            /* of a simulation */
@@ -495,7 +498,7 @@ static gpuconv_status write_room(const writing *w, int64_t index, int worker, gp
     if (!status)
         status = gc_room_set_draw(w->set, index, w->set->sources ? w->set->sources : 1, to, error);
     if (!status)
-        status = gc_room_set_simulate(to, w->place[worker], w->rate, &ir, error);
+        status = gc_room_set_simulate(to, w->ears, w->place[worker], w->rate, &ir, error);
     name_file(w->set, w->path, index + 1, name, sizeof name);
     if (!status)
         status = gc_ir_write(ir, name, true, error);
@@ -538,14 +541,15 @@ static gpuconv_status write_table(const writing *w, gpuconv_error *error) {
     return status;
 }
 
-gpuconv_status gc_room_set_write(const gc_room_set *set, double rate, const char *path, gpuconv_error *error) {
+gpuconv_status gc_room_set_write(const gc_room_set *set, const gpuconv_sofa *ears, double rate, const char *path,
+                                 gpuconv_error *error) {
     const int64_t count = gc_max(set->count, 1);
     if (strchr(path, '"') || strlen(path) > 4000)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a name without quotation marks, of at most 4000 bytes",
                        path);
     gc_pool *pool = gc_pool_new(set->count ? gc_processor_count() : 1);
     const int workers = pool ? gc_pool_threads(pool) : 0;
-    writing w = {.set = set, .rate = rate, .path = path, .threads = set->count ? 1 : 0, .error = error};
+    writing w = {.set = set, .ears = ears, .rate = rate, .path = path, .threads = set->count ? 1 : 0, .error = error};
     w.row = gc_calloc(count, sizeof *w.row);
     w.place = gc_calloc(workers, sizeof *w.place);
     gpuconv_status status = pool && w.row && w.place ? GPUCONV_OK : gc_fail_memory(error, "the rooms");

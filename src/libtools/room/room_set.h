@@ -62,13 +62,14 @@ char *gc_room_set_text(const gc_room_set *drawn, int source);
 enum { GC_ROOM_ALL_SOURCES = -1 };
 
 /* Simulates a drawn room, where 1 is the pressure at 1 m of the source. The channels are: every receiver of the first
- * source, each with its ambisonic channels, then every receiver of the second.
+ * source, each with its ambisonic channels or `ears` (NULL: none), then every receiver of the second.
  * @return ARGUMENT, MEMORY, CANCELLED */
-gpuconv_status gc_room_set_simulate(const gc_room_set *drawn, gpuconv_arrays *place, double rate, gpuconv_ir **ir,
-                                    gpuconv_error *error);
+gpuconv_status gc_room_set_simulate(const gc_room_set *drawn, const gpuconv_sofa *ears, gpuconv_arrays *place,
+                                    double rate, gpuconv_ir **ir, gpuconv_error *error);
 
 /* Writes the responses as 32-bit floats: STEM-0001.wav and so on, and the table STEM.csv, if set->count is not 0. Room
  * i depends on the seed and i only. @return as the functions above, FILE, FORMAT */
-gpuconv_status gc_room_set_write(const gc_room_set *set, double rate, const char *path, gpuconv_error *error);
+gpuconv_status gc_room_set_write(const gc_room_set *set, const gpuconv_sofa *ears, double rate, const char *path,
+                                 gpuconv_error *error);
 
 #endif

@@ -26,6 +26,7 @@
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/dsp/image_kernels.h"
 #include "libgpuconv/ir/ambisonic.h"
+#include "libgpuconv/ir/sofa.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -57,7 +58,9 @@ typedef struct work {
     const gc_simd *simd;
     int bands, together; /* most bands of a room; those that are computed at a time */
     int lanes;           /* most lanes of an accumulator */
+    int channels;        /* of a receiver in the accumulator: one ear at a time */
     int64_t steps;       /* of the accumulator */
+    int64_t before;      /* those before its frames, for ears whose responses begin before time zero */
     double per_metre;    /* steps a metre */
     double end;          /* metres from which on no image is in the response */
     const float *taps, *moment;
@@ -173,6 +176,7 @@ typedef struct response {
     double mean[GPUCONV_ROOM_BANDS]; /* nepers of amplitude a metre of a diffuse field */
     double facing[2][3];             /* axes of receiver and source times 1 - omni */
     bool directed[2];                /* whether they have a pattern */
+    int ear;                         /* of job->ears: the receiver of the set */
     gc_rotation front;               /* of an ambisonic receiver */
     double reach, fade;              /* as in gc_image_row */
     axis axis[3];
@@ -238,17 +242,18 @@ static void *make_tables(response *p, double farthest) {
 static void add_images(const response *p, gc_image_row *row, const float *outer, const double (*direction)[3]) {
     const gc_rooms *r = p->w->rooms;
     float wide[LANES_MAX] = {0}, gain[GC_IMAGE_BLOCK * LANES_MAX];
-    double value[25];
+    double value[25], turned[3], degrees, shift[GC_IMAGE_BLOCK];
+    const float *head[GC_IMAGE_BLOCK];
+    const gpuconv_sofa *ears = r->job.ears;
     row->scale = p->w->per_metre;
     row->origin = (double)(r->job.origin * GC_IMAGE_STEPS + GC_IMAGE_HALF);
-    row->limit = (double)(r->job.frames * GC_IMAGE_STEPS + 2 * GC_IMAGE_HALF);
+    row->limit = (double)(r->job.frames * GC_IMAGE_STEPS + 2 * GC_IMAGE_HALF + p->w->before);
     row->outer = outer;
     row->lanes = p->lanes;
     if (r->job.ambisonic) {
         for (int k = 0; k < r->channels * p->classes; k++)
             wide[k] = outer[k % p->classes];
         for (int64_t i = 0; i < row->count; i++) {
-            double turned[3];
             gc_rotate_to_head(&p->front, direction[i], turned);
             gc_spherical_harmonics(r->job.ambisonic, turned, value);
             const float *from = row->gain + i * row->stride;
@@ -262,6 +267,24 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
         row->gain = gain;
         row->stride = p->lanes;
     }
+    for (int64_t i = 0; i < row->count && ears; i++) {
+        const double *d = direction[i], metres = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+        gc_rotate_to_head(&p->front, d, turned);
+        const int nearest = gc_sofa_nearest(ears, turned, &degrees);
+        head[i] = gc_sofa_taps(ears, nearest, p->ear);
+        shift[i] = ears->delay[nearest * ears->receivers + p->ear] * GC_IMAGE_STEPS;
+        memset(gain + i * p->lanes, 0, (size_t)p->lanes * sizeof *gain);
+        for (int c = 0; c < p->classes; c++) /* here, because the taps of a head are not farther away */
+            gain[i * p->lanes + c] =
+                row->gain[i * row->stride + c] * (float)exp(-(r->job.air ? r->air[p->from + c] : 0) * metres);
+    }
+    if (ears) {
+        row->gain = gain;
+        row->stride = p->lanes;
+        row->head = head;
+        row->shift = shift;
+        row->taps = (int)ears->responses->frames;
+    }
     p->w->simd->image->add(row, p->sums);
 }
 
@@ -269,7 +292,8 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
 static void add_row(const response *p, int in, int64_t first, int64_t count, const int64_t at[3], double across) {
     const axis *x = &p->axis[in];
     const int u = (in + 1) % 3, v = (in + 2) % 3;
-    const int64_t block = p->w->rooms->job.ambisonic ? GC_IMAGE_BLOCK : count;
+    const bool directions = p->w->rooms->job.ambisonic || p->w->rooms->job.ears;
+    const int64_t block = directions ? GC_IMAGE_BLOCK : count;
     float outer[LANES_MAX] = {0};
     double direction[GC_IMAGE_BLOCK][3];
     for (int c = 0; c < p->classes; c++)
@@ -288,7 +312,7 @@ static void add_row(const response *p, int in, int64_t first, int64_t count, con
                 row.pattern[k] =
                     (gc_image_pattern){(float)(k ? p->source : p->receiver)->omni,
                                        p->axis[u].pattern[k][at[u]] + p->axis[v].pattern[k][at[v]], x->pattern[k] + n};
-        for (int64_t i = 0; i < row.count && p->w->rooms->job.ambisonic; i++) {
+        for (int64_t i = 0; i < row.count && directions; i++) {
             direction[i][u] = p->axis[u].to[at[u]];
             direction[i][v] = p->axis[v].to[at[v]];
             direction[i][in] = x->to[n + i];
@@ -366,7 +390,7 @@ static void add_noise(const response *p) {
             const float *g[3];
             for (int a = 0; a < 3; a++)
                 g[a] = p->axis[a].gain + drawn.cell[a][i] * p->stride;
-            for (int a = 0; a < 3 && job->ambisonic; a++)
+            for (int a = 0; a < 3 && (job->ambisonic || job->ears); a++)
                 direction[i][a] = drawn.direction[a][i];
             for (int c = 0; c < p->classes; c++)
                 gain[i * p->stride + c] =
@@ -387,9 +411,9 @@ static void add_noise(const response *p) {
 /* Multiplies the sums with the absorption of air over the distance of each step. */
 static void absorb_air(const response *p) {
     const gc_rooms *r = p->w->rooms;
-    const int lanes = r->channels * p->classes;
+    const int lanes = p->w->channels * p->classes;
     float step[LANES_MAX], factor[LANES_MAX];
-    for (int64_t m = 0; m < p->w->steps && r->job.air && !p->alike; m++) {
+    for (int64_t m = 0; m < p->w->steps && r->job.air && !p->alike && !r->job.ears; m++) {
         const double past = fmax((double)(m - 1 - GC_IMAGE_HALF - r->job.origin * GC_IMAGE_STEPS), 0);
         for (int lane = 0; lane < lanes && m % AIR_RUN == 0; lane++) {
             const double air = r->air[p->from + lane % p->classes] / p->w->per_metre;
@@ -489,11 +513,11 @@ static void compute_pass(response *p, const scratch *s, float *out) {
         add_noise(p);
     free(tables);
     absorb_air(p);
-    w->simd->image->reduce(s->sums, w->taps, p->lanes, job->frames, s->frames);
+    w->simd->image->reduce(s->sums + w->before * p->lanes, w->taps, p->lanes, job->frames, s->frames);
     if (p->alike && w->exact)
         w->simd->image->reduce(s->sums, w->moment, p->lanes, job->frames, s->frames + (job->frames + 3) * p->lanes);
-    for (int c = 0; c < w->rooms->channels; c++)
-        write_channel(p, s, c, out + c * job->frames);
+    for (int c = 0; c < w->channels; c++)
+        write_channel(p, s, c, out + (p->ear + c) * job->frames);
 }
 
 static void set_facing(const gpuconv_room_point *point, bool *directed, double facing[3]) {
@@ -525,16 +549,16 @@ static void compute_response(void *context, int64_t index, int worker) {
                   .sums = w->scratch[worker].sums,
                   .fade = NO_FADE};
     const int bands = p.walls->bands;
-    p.alike = bands > 1 && w->together == w->bands;
+    p.alike = bands > 1 && w->together == w->bands && !(job->air && job->ears);
     for (int i = 0; i < 6 * bands; i++)
         p.alike = p.alike && p.walls->loss[i / bands][i % bands] == p.walls->loss[i / bands][0];
     const int together = p.alike ? 1 : bands < w->together ? bands : w->together;
     float *out = w->output + index * w->rooms->channels * job->frames;
-    p.lanes = lanes_of(w->rooms->channels * together);
+    p.lanes = lanes_of(w->channels * together);
     p.stride = job->ambisonic ? together : p.lanes;
     set_facing(p.receiver, &p.directed[0], p.facing[0]);
     set_facing(p.source, &p.directed[1], p.facing[1]);
-    p.directed[0] = p.directed[0] && !job->ambisonic;
+    p.directed[0] = p.directed[0] && !job->ambisonic && !job->ears;
     p.front = gc_rotation_of(p.receiver->azimuth, p.receiver->elevation, 0);
     double direct = 0;
     for (int a = 0; a < 3; a++)
@@ -549,10 +573,11 @@ static void compute_response(void *context, int64_t index, int worker) {
         p.fade = 10 / p.reach;
     }
     const uint64_t mode = gc_save_and_flush_subnormals();
-    for (p.from = 0; p.from < (p.alike ? 1 : bands) && !atomic_load(&w->failed); p.from += together) {
-        p.classes = bands - p.from < together ? bands - p.from : together;
-        compute_pass(&p, &w->scratch[worker], out);
-    }
+    for (p.ear = 0; p.ear < w->rooms->channels; p.ear += w->channels)
+        for (p.from = 0; p.from < (p.alike ? 1 : bands) && !atomic_load(&w->failed); p.from += together) {
+            p.classes = bands - p.from < together ? bands - p.from : together;
+            compute_pass(&p, &w->scratch[worker], out);
+        }
     gc_restore_subnormals(mode);
     for (int c = 0; c < w->rooms->channels && job->highpass > 0; c++)
         pass_high(out + c * job->frames, job->frames, 2 * PI * job->highpass / job->rate);
@@ -567,7 +592,7 @@ static int make_scratch(work *w, int threads) {
     for (; made < threads; made++) {
         scratch *s = &w->scratch[made];
         s->sums = gc_alloc(w->steps * w->lanes, sizeof *s->sums);
-        s->frames = gc_alloc(frames * gc_max(w->lanes, 2 * lanes_of(w->rooms->channels)), sizeof *s->frames);
+        s->frames = gc_alloc(frames * gc_max(w->lanes, 2 * lanes_of(w->channels)), sizeof *s->frames);
         s->signal = w->fft ? gc_alloc(w->points, sizeof *s->signal) : NULL;
         s->spectra = made == 0 && w->spectra ? w->spectra
                      : w->fft                ? gc_calloc(floats * w->together, sizeof *s->spectra)
@@ -599,11 +624,15 @@ gpuconv_status gc_cpu_simulate(gc_pool *pool, gc_room_filters *filters, const gc
         w.bands = rooms->room[i].bands > w.bands ? rooms->room[i].bands : w.bands;
     const int64_t responses = job->rooms * job->sources * job->receivers;
     const int threads = (int)gc_min(gc_pool_threads(pool), responses);
-    w.steps = job->frames * GC_IMAGE_STEPS + GC_IMAGE_MARGIN;
+    w.channels = job->ears ? 1 : rooms->channels;
+    w.before = job->ears ? job->ears->responses->lead * GC_IMAGE_STEPS : 0;
+    w.steps = job->frames * GC_IMAGE_STEPS + GC_IMAGE_MARGIN + w.before +
+              (job->ears ? job->ears->responses->frames * GC_IMAGE_STEPS : 0);
     w.per_metre = job->rate * GC_IMAGE_STEPS / rooms->speed;
-    w.end = fmax((double)(job->frames + KERNEL_FRAMES + 2 - job->origin), 1) / job->rate * rooms->speed;
-    w.together = w.steps * rooms->channels * w.bands * (int64_t)sizeof(float) > SUMS_BYTES ? 1 : w.bands;
-    w.lanes = lanes_of(rooms->channels * w.together);
+    w.end = fmax((double)(job->frames + KERNEL_FRAMES + 2 - job->origin) + (double)w.before / GC_IMAGE_STEPS, 1) /
+            job->rate * rooms->speed;
+    w.together = w.steps * w.channels * w.bands * (int64_t)sizeof(float) > SUMS_BYTES ? 1 : w.bands;
+    w.lanes = lanes_of(w.channels * w.together);
     w.scratch = gc_calloc(threads, sizeof *w.scratch);
     bool good = w.scratch && design_taps(filters) && (w.bands == 1 || design_bands(&w, filters, &size));
     w.taps = filters->taps;

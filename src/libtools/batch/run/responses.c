@@ -139,7 +139,7 @@ static gpuconv_status simulate(gc_responses *r, const gc_response_request *q, gp
     if (!status)
         status = gc_responses_take_place(r, &place, error);
     if (!status)
-        status = gc_room_set_simulate(set + 1, place, q->rate, ir, error);
+        status = gc_room_set_simulate(set + 1, NULL, place, q->rate, ir, error);
     gc_responses_return_place(r, place);
     free(set);
     return status;
