@@ -44,6 +44,7 @@ OPTIONS = [
     ({"format": "flac", "compression": 8, "level": "input", "length": "input"},
      ["--format", "flac", "--compression", "8", "--level-match", "--length", "input"]),
     ({"noises": "noise.wav", "snr": (5, 20)}, ["--noises", "noise.wav", "--snr", "5:20"]),
+    ({"rooms": "size=3:5x3x3 rt60=0.2:0.3", "early": 30}, ["--rooms", "size=3:5x3x3 rt60=0.2:0.3", "--early", 30]),
     ({"series": ["room0.wav", "room1.wav"], "tail": "auto:-50", "mode": "full"},
      ["--series", "room0.wav", "--series", "room1.wav", "--tail", "auto:-50", "--mode", "full"]),
 ]
@@ -52,13 +53,22 @@ OPTIONS = [
 @pytest.mark.parametrize("keywords, arguments", OPTIONS)
 def test_options_give_the_bytes_of_the_command(corpus, tmp_path, monkeypatch, command, keywords, arguments):
     monkeypatch.chdir(corpus)
-    result = gpuconv.batch(inputs="s*.wav", irs=["room0.wav", "room1.wav"], out=tmp_path / "mine", seed=3, **keywords)
+    responses = [] if "rooms" in keywords else ["room0.wav", "room1.wav"]
+    result = gpuconv.batch(inputs="s*.wav", irs=responses, out=tmp_path / "mine", seed=3, **keywords)
     assert (result.done, result.failed) == (3, 0)
-    run(command, "--inputs", "s*.wav", "--irs", "room0.wav", "room1.wav", "--seed", 3, "--out", tmp_path / "theirs", *arguments)
+    run(command, "--inputs", "s*.wav", *["--irs", *responses][: 3 * bool(responses)], "--seed", 3, "--out", tmp_path / "theirs", *arguments)
     mine, theirs = contents(tmp_path / "mine"), contents(tmp_path / "theirs")
     assert mine.keys() == theirs.keys()
     for name in mine:
         assert name == "results.jsonl" or mine[name] == theirs[name], name
+
+
+def test_wrong_rooms_are_refused_with_value_and_range(corpus, tmp_path):
+    for rooms, words in [("size=0x3x3", "size '0x3x3': metres .* from 0.1 to 1000"), ("height=3", "'height'")]:
+        with pytest.raises(ValueError, match=words):
+            gpuconv.batch(inputs=str(corpus / "s*.wav"), rooms=rooms, out=tmp_path)
+    with pytest.raises(ValueError, match="exclude each other"):
+        gpuconv.batch(inputs=str(corpus / "s*.wav"), irs="room0.wav", rooms="rt60=0.3", out=tmp_path)
 
 
 def test_parts_of_the_inputs_and_of_the_noise(corpus, tmp_path):
