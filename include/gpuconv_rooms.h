@@ -1,7 +1,7 @@
 /**
  * @file
- * Impulse responses of shoebox rooms by image sources: batches of rooms, on all cores of the CPU, into the caller's
- * memory.
+ * Impulse responses of shoebox rooms by image sources: batches of rooms, on all cores of the CPU or on a GPU, into the
+ * caller's memory.
  *
  * Conventions (besides those of gpuconv.h and gpuconv_arrays.h)
  *
@@ -21,8 +21,12 @@
  *   a reflection too.
  * - Air absorbs as in ISO 9613-1 at one atmosphere. The speed of sound is 343.2 m/s at 20 degrees C and grows with the
  *   root of the absolute temperature.
- * - The same job gives the same bytes on processors with the same instruction set, with any number of threads. A room
- *   gives the same bytes alone as at the same index of a batch.
+ * - The same job gives the same bytes on processors with the same instruction set, with any number of threads, and on
+ *   GPUs of one architecture. A room gives the same bytes alone as at the same index of a batch; on a GPU if its octaves
+ *   are alike.
+ * - On a GPU rooms, sources and receivers are in device memory, and their values are not known to the host. A room that
+ *   is refused on the CPU gives silence, but for a decay time for which its walls would absorb more than 99 %: they
+ * then absorb 99 %.
  */
 #ifndef GPUCONV_ROOMS_H
 #define GPUCONV_ROOMS_H
@@ -112,6 +116,9 @@ typedef struct gpuconv_rooms_job {
                     of the set, and looks along its axis. Every image arrives through the response of
                     the measured direction that is nearest to its own, whose delay is kept exactly, and
                     is as early as the responses begin before their time zero. NULL (default): none. On the CPU */
+    const uint64_t *seeds; /**< of the noise of each room, instead of `seed`; NULL (default) */
+    bool alike; /**< on a GPU: the octaves of every room are alike, and only the lowest ones count; false (default). The
+                     CPU sees that by itself. Air makes them differ all the same */
 } gpuconv_rooms_job;
 
 /** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function
@@ -126,17 +133,56 @@ static inline gpuconv_rooms_job gpuconv_rooms_job_default(void) {
 }
 
 /**
- * Computes the responses. The time grows with the number of images, about 4.19 (c t)^3 / V for each source and
- * receiver. Every thread that works needs 24 bytes for each frame, band that differs from the others, and channel.
+ * Computes the responses on the CPU. The time grows with the number of images, about 4.19 (c t)^3 / V for each source
+ * and receiver. Every thread that works needs 24 bytes for each frame, band that differs from the others, and channel.
  * @param place        on the CPU; belongs to one thread at a time
  * @param job          read during the call
  * @param[out] output  rooms x sources x receivers x channels x frames floats
  * @param[out] error   the reason of a failure; may be NULL
- * @return ARGUMENT (the message names the field, its value and its range; nothing was written), MEMORY, CANCELLED (the
- * output is incomplete), UNSUPPORTED (a place on a GPU)
+ * @return ARGUMENT (the message names the field, its value and its range; nothing was written; also: a place on a GPU),
+ * MEMORY, CANCELLED (the output is incomplete)
  */
 GPUCONV_API gpuconv_status gpuconv_rooms_simulate(gpuconv_arrays *place, const gpuconv_rooms_job *job, float *output,
                                                   gpuconv_error *error);
+
+/** A planned simulation: numbers of rooms and points, options, and on a GPU the filters. Immutable; shared by threads
+ * as its place is. It must be freed before its place. */
+typedef struct gpuconv_rooms_plan gpuconv_rooms_plan;
+
+/**
+ * Plans a simulation, for many runs with other rooms. Reads no room. On a GPU it allocates device memory for the
+ * filters and waits for their copies.
+ * @param place       the place; its device is current
+ * @param job         may be freed afterwards
+ * @param[out] plan   the plan; the caller frees it
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT, MEMORY, DEVICE
+ */
+GPUCONV_API gpuconv_status gpuconv_rooms_plan_new(gpuconv_arrays *place, const gpuconv_rooms_job *job,
+                                                  gpuconv_rooms_plan **plan, gpuconv_error *error);
+
+/** Returns the bytes of device memory that a run needs; 0 on the CPU and of NULL. */
+GPUCONV_API size_t gpuconv_rooms_plan_workspace(const gpuconv_rooms_plan *plan);
+
+/**
+ * Computes the responses on the CPU, or queues that on a stream: without allocation, copy or waiting, so that a graph
+ * can capture it.
+ * @param plan         the plan
+ * @param job          only `room`, `source`, `receiver`, `seed` and `seeds` count; arrays and output are where the
+ * place is
+ * @param[out] output  as in gpuconv_rooms_simulate
+ * @param workspace    device memory aligned to 256 bytes; its content is lost. NULL on the CPU
+ * @param bytes        its size, at least gpuconv_rooms_plan_workspace
+ * @param stream       a stream of the device, as cudaStream_t; NULL on the CPU
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return ARGUMENT (also: workspace too small, another device is current), DEVICE; on the CPU MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_rooms_plan_run(const gpuconv_rooms_plan *plan, const gpuconv_rooms_job *job,
+                                                  float *output, void *workspace, size_t bytes,
+                                                  struct CUstream_st *stream, gpuconv_error *error);
+
+/** Frees a plan, for which no work may be queued. */
+GPUCONV_API void gpuconv_rooms_plan_free(gpuconv_rooms_plan *plan);
 
 /** @} */
 

@@ -201,6 +201,7 @@ cudaError_t gck_partitioned(const gck_routes *routes, const gck_partitioning *pa
 
 #include "kernels/engine/bank/bank.h"    /* banks in real time */
 #include "kernels/engine/bank/motion.h"  /* moving sources */
+#include "kernels/engine/rooms.h"        /* simulated rooms */
 #include "kernels/engine/rows/job.h"     /* jobs on the caller's device memory */
 #include "kernels/engine/stream/dense.h" /* dense matrices of responses */
 

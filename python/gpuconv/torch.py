@@ -17,11 +17,12 @@ except ModuleNotFoundError as error:
 from ._gates import convolve
 from ._libraries import check_frames, on_host
 from ._modes import Mode, real, whole, window
+from ._random_room import RandomRoom
 from ._response import PATHS, ImpulseResponse, load_ir, path_of
 from ._tensors import check
 from ._varying import time_varying
 
-__all__ = ["Convolution", "RandomReverb", "convolve", "time_varying"]
+__all__ = ["Convolution", "RandomReverb", "RandomRoom", "convolve", "time_varying"]
 
 
 def _taps(name: str, h: Any, rate: Optional[float]) -> Tuple[Tensor, int]:

@@ -5,7 +5,9 @@
 #include "response_state.h"
 
 #include <gpuconv_rooms.h>
+#include <nanobind/stl/array.h>
 
+#include <array>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -17,6 +19,7 @@ using place_owner = std::unique_ptr<gpuconv_arrays, deleter<gpuconv_arrays_free>
 using responses_owner = std::unique_ptr<gpuconv_responses, deleter<gpuconv_responses_free>>;
 using plan_owner = std::unique_ptr<gpuconv_arrays_plan, deleter<gpuconv_arrays_plan_free>>;
 using streamer_owner = std::unique_ptr<gpuconv_streamer, deleter<gpuconv_streamer_free>>;
+using rooms_owner = std::unique_ptr<gpuconv_rooms_plan, deleter<gpuconv_rooms_plan_free>>;
 
 // ---- In host memory ----
 
@@ -445,39 +448,80 @@ void reset(streamer &self, uintptr_t stream) {
 using doubles_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<3>, nb::c_contig, nb::ro>;
 using rooms_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<2>, nb::c_contig, nb::ro>;
 using rooms_out = nb::ndarray<float, nb::device::cpu, nb::ndim<5>, nb::c_contig>;
+using seeds_in = nb::ndarray<const uint64_t, nb::device::cpu, nb::ndim<1>, nb::c_contig, nb::ro>;
 
-// Simulates rooms, whose arrays are the structures of gpuconv_rooms.h as rows of doubles (_rooms.py).
-void simulate_rooms(const rooms_in &room, const doubles_in &source, const doubles_in &receiver, const rooms_out &made,
-                    int64_t origin, int ambisonic, int formula, int order, const std::vector<double> &numbers, bool air,
-                    bool tail, bool diffuse, uint64_t seed, int threads) {
+// origin, ambisonic order, formula, order of images; rate, temperature, humidity, seconds and level of images,
+// high-pass; air, tail, diffuse, alike
+using rooms_options =
+    std::tuple<std::tuple<int64_t, int, int, int>, std::vector<double>, std::tuple<bool, bool, bool, bool>>;
+
+gpuconv_rooms_job job_of_rooms(const rooms_options &options, int64_t rooms, int64_t sources, int64_t receivers,
+                               int64_t frames) {
     static_assert(sizeof(gpuconv_room) == (3 + 7 * GPUCONV_ROOM_BANDS) * sizeof(double), "a room is doubles");
     static_assert(sizeof(gpuconv_room_point) == 6 * sizeof(double), "a point is doubles");
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
-    job.room = reinterpret_cast<const gpuconv_room *>(room.data());
-    job.rooms = (int64_t)room.shape(0);
-    job.source = reinterpret_cast<const gpuconv_room_point *>(source.data());
-    job.sources = (int64_t)source.shape(1);
-    job.receiver = reinterpret_cast<const gpuconv_room_point *>(receiver.data());
-    job.receivers = (int64_t)receiver.shape(1);
-    job.ambisonic = ambisonic;
-    job.rate = numbers.at(0);
-    job.frames = (int64_t)made.shape(4);
-    job.origin = origin;
+    int formula = 0;
+    job.rooms = rooms;
+    job.sources = sources;
+    job.receivers = receivers;
+    job.frames = frames;
+    std::tie(job.origin, job.ambisonic, formula, job.images_order) = std::get<0>(options);
+    const std::vector<double> &numbers = std::get<1>(options);
     job.formula = (gpuconv_room_formula)formula;
-    job.air = air;
+    job.rate = numbers.at(0);
     job.temperature = numbers.at(1);
     job.humidity = numbers.at(2);
     job.images_seconds = numbers.at(3);
-    job.images_order = order;
     job.images_level = numbers.at(4);
-    job.tail = tail;
-    job.diffuse = diffuse;
     job.highpass = numbers.at(5);
+    std::tie(job.air, job.tail, job.diffuse, job.alike) = std::get<2>(options);
+    return job;
+}
+
+// Simulates rooms, whose arrays are the structures of gpuconv_rooms.h as rows of doubles (_rooms.py).
+void simulate_rooms(const rooms_in &room, const doubles_in &source, const doubles_in &receiver, const rooms_out &made,
+                    const rooms_options &options, uint64_t seed, const std::optional<seeds_in> &seeds, int threads) {
+    gpuconv_rooms_job job = job_of_rooms(options, (int64_t)room.shape(0), (int64_t)source.shape(1),
+                                         (int64_t)receiver.shape(1), (int64_t)made.shape(4));
+    job.room = reinterpret_cast<const gpuconv_room *>(room.data());
+    job.source = reinterpret_cast<const gpuconv_room_point *>(source.data());
+    job.receiver = reinterpret_cast<const gpuconv_room_point *>(receiver.data());
     job.seed = seed;
+    job.seeds = seeds ? seeds->data() : nullptr;
     borrowed on(threads);
     gpuconv_arrays *place = on.place();
     run_interruptible(on.own.cancel.get(),
                       [&](gpuconv_error *error) { return gpuconv_rooms_simulate(place, &job, made.data(), error); });
+}
+
+// A simulation on a device that is planned for its shapes and options.
+struct planned_rooms {
+    const device *home;
+    gpuconv_rooms_job job;
+    rooms_owner plan;
+};
+
+void plan_rooms(planned_rooms *self, const device &home, const std::array<int64_t, 4> &shape,
+                const rooms_options &options) {
+    const gpuconv_rooms_job job = job_of_rooms(options, shape[0], shape[1], shape[2], shape[3]);
+    gpuconv_rooms_plan *made = nullptr;
+    run_unlocked([&](gpuconv_error *error) { return gpuconv_rooms_plan_new(home.place.get(), &job, &made, error); });
+    new (self) planned_rooms{&home, job, rooms_owner(made)};
+}
+
+void run_rooms(const planned_rooms &self, const std::array<uintptr_t, 4> &arrays, uint64_t seed, uintptr_t made,
+               uintptr_t workspace, uintptr_t stream) {
+    gpuconv_rooms_job job = self.job;
+    gpuconv_error error = {};
+    job.room = reinterpret_cast<const gpuconv_room *>(arrays[0]);
+    job.source = reinterpret_cast<const gpuconv_room_point *>(arrays[1]);
+    job.receiver = reinterpret_cast<const gpuconv_room_point *>(arrays[2]);
+    job.seeds = reinterpret_cast<const uint64_t *>(arrays[3]);
+    job.seed = seed;
+    check(gpuconv_rooms_plan_run(self.plan.get(), &job, reinterpret_cast<float *>(made),
+                                 reinterpret_cast<void *>(workspace), gpuconv_rooms_plan_workspace(self.plan.get()),
+                                 stream_of(stream), &error),
+          error);
 }
 
 } // namespace
@@ -492,11 +536,15 @@ void bind_arrays(nb::module_ &m) {
         "where x and y have as many rows and i has response (i // group) % rows of h. `threads` 0: one per core. With `hop` a row of h has the responses of all blocks "
         "of `hop` frames of x, contiguous; `linear`: they cross over the hop. `pre`, `post`, `skip`: factors of the "
         "frames of x and y, contiguous, and of the rows of x that are added to y.");
-    m.def(
-        "simulate_rooms", &simulate_rooms, nb::arg("room"), nb::arg("source"), nb::arg("receiver"), nb::arg("made"),
-        nb::arg("origin"), nb::arg("ambisonic"), nb::arg("formula"), nb::arg("order"), nb::arg("numbers"),
-        nb::arg("air"), nb::arg("tail"), nb::arg("diffuse"), nb::arg("seed"), nb::arg("threads"),
-        "Simulates rooms into `made`. `numbers`: rate, temperature, humidity, seconds and level of images, high-pass.");
+    m.def("simulate_rooms", &simulate_rooms, nb::arg("room"), nb::arg("source"), nb::arg("receiver"), nb::arg("made"),
+          nb::arg("options"), nb::arg("seed"), nb::arg("seeds").none(), nb::arg("threads"),
+          "Simulates rooms into `made`. `options`: (origin, ambisonic, formula, order), (rate, temperature, humidity, "
+          "seconds and level of images, high-pass), (air, tail, diffuse, alike).");
+    nb::class_<planned_rooms>(m, "CudaRooms", "A simulation of rooms that is planned for its shapes and options.")
+        .def("__init__", &plan_rooms, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("shape"), nb::arg("options"))
+        .def_prop_ro("workspace", [](const planned_rooms &r) { return gpuconv_rooms_plan_workspace(r.plan.get()); })
+        .def("run", &run_rooms, nb::arg("arrays"), nb::arg("seed"), nb::arg("made"), nb::arg("workspace"),
+             nb::arg("stream"), "Queues it: addresses of rooms, sources, receivers and seeds (0: none).");
     nb::class_<host_prepared>(m, "Prepared", "Responses whose transforms are kept. Immutable.")
         .def(nb::init<const floats_in &>(), nb::arg("h"))
         .def("convolve", &host_prepared::convolve, nb::arg("x"), nb::arg("y"), nb::arg("group"), nb::arg("offset"),

@@ -4,6 +4,7 @@
 #ifndef GC_CONV_BACKEND_H
 #define GC_CONV_BACKEND_H
 
+#include "gpuconv_rooms.h"
 #include "libgpuconv/core/slot_queue.h"
 #include "libgpuconv/dsp/pcm.h"
 #include "plan.h"
@@ -150,9 +151,12 @@ struct gc_rows_executor {
     gpuconv_status (*reset)(gpuconv_streamer *streamer, struct CUstream_st *stream, gpuconv_error *error);
     void (*free_streamer)(gpuconv_streamer *streamer);
 
-    /* As gpuconv_rooms_simulate, for rooms that were checked (rooms.h). NULL: none. */
-    gpuconv_status (*simulate)(gpuconv_arrays *arrays, const struct gc_rooms *rooms, float *output,
-                               gpuconv_error *error);
+    /* Rooms (rooms.h). `plan_rooms` sets the state and the bytes of a plan whose rest is set, `free_rooms` frees the
+     * state; NULL: there is none. `simulate` is gpuconv_rooms_plan_run, for checked arguments. */
+    gpuconv_status (*plan_rooms)(gpuconv_rooms_plan *plan, gpuconv_error *error);
+    gpuconv_status (*simulate)(const gpuconv_rooms_plan *plan, const struct gc_rooms *rooms, float *output,
+                               void *workspace, struct CUstream_st *stream, gpuconv_error *error);
+    void (*free_rooms)(gpuconv_rooms_plan *plan);
 };
 
 extern const gc_rows_executor gc_rows_cpu, gc_rows_cuda;

@@ -15,6 +15,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/sized_struct.h"
+#include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/sofa.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@
 #define PI 3.14159265358979323846
 #define NEPERS_60DB 13.815510557964274 /* ln(10^6) */
 #define LOSS_MAX 4.605170185988091     /* ln(100): a wall that absorbs 99 %, the most that a decay time may need */
-enum { GRID = 8 /* points of the directions of an octant in each coordinate */ };
+enum { GRID = 8, /* points of the directions of an octant in each coordinate */ KERNEL_FRAMES = 24, DESIGN = 2048 };
 
 double gc_room_centre(int band) {
     return ldexp(62.5, band);
@@ -201,6 +202,65 @@ static gpuconv_status prepare_room(const gc_rooms *r, int64_t index, gpuconv_err
     return status;
 }
 
+/* ---- Filters ----------------------------------------------------------------------------------------------------- */
+
+bool gc_room_reduction(float taps[GC_IMAGE_TAPS]) {
+    double *re = gc_calloc(2 * DESIGN, sizeof *re), *im = re + DESIGN;
+    if (!re)
+        return false;
+    for (int i = -KERNEL_FRAMES * GC_IMAGE_STEPS + 1; i < KERNEL_FRAMES * GC_IMAGE_STEPS; i++) {
+        const double x = (double)i / GC_IMAGE_STEPS;
+        re[(i + DESIGN) % DESIGN] = (i ? sin(PI * x) / (PI * x) : 1) * (0.5 + 0.5 * cos(PI * x / KERNEL_FRAMES));
+    }
+    bool good = gc_fourier(re, im, DESIGN, -1);
+    for (int k = 1; k < DESIGN; k++) {
+        const double x = PI * (k < DESIGN / 2 ? k : DESIGN - k) / DESIGN, spline = pow(sin(x) / x, 4);
+        re[k] /= spline;
+        im[k] /= spline;
+    }
+    good = good && gc_fourier(re, im, DESIGN, 1);
+    for (int j = 0; j <= 2 * GC_IMAGE_HALF; j++)
+        taps[j] = (float)(re[(j - GC_IMAGE_HALF + DESIGN) % DESIGN] / DESIGN);
+    free(re);
+    return good;
+}
+
+int64_t gc_room_band_lead(double rate) {
+    return gc_power_of_two((int64_t)fmax(rate / 6, 1024)) / 4;
+}
+
+float *gc_room_band_filters(const gc_rooms *r) {
+    const int64_t half = gc_room_band_lead(r->job.rate), design = 4 * half;
+    double *re = gc_calloc(2 * design, sizeof *re), *im = re + design;
+    float *taps = gc_calloc(r->bands * (2 * half + 1), sizeof *taps);
+    bool good = re && taps;
+    for (int b = 0; b < r->bands && good; b++) {
+        for (int64_t k = 0; k < design; k++) {
+            re[k] = gc_room_weight(b, r->bands, (double)gc_min(k, design - k) * r->job.rate / (double)design);
+            im[k] = 0;
+        }
+        good = gc_fourier(re, im, design, 1);
+        for (int64_t i = -half; i <= half; i++)
+            taps[b * (2 * half + 1) + i + half] =
+                (float)(re[(i + design) % design] / (double)design * (0.5 + 0.5 * cos(PI * (double)i / (double)half)));
+    }
+    free(re);
+    if (good)
+        return taps;
+    free(taps);
+    return NULL;
+}
+
+/* Butterworth (coefficients from Bristow-Johnson's Audio EQ Cookbook). */
+void gc_room_highpass(const gpuconv_rooms_job *job, int section, double biquad[5]) {
+    const double turn = 2 * PI * job->highpass / job->rate;
+    const double alpha = sin(turn) / (2 * (section ? 1.3065630 : 0.5411961)), a0 = 1 + alpha;
+    biquad[0] = biquad[2] = (1 + cos(turn)) / 2 / a0;
+    biquad[1] = -2 * biquad[0];
+    biquad[3] = -2 * cos(turn) / a0;
+    biquad[4] = (1 - alpha) / a0;
+}
+
 /* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
 static gpuconv_status check_number(double value, double least, double most, const char *name, gpuconv_error *error) {
@@ -297,19 +357,22 @@ static gpuconv_status check_job(const gpuconv_rooms_job *job, gpuconv_error *err
     return GPUCONV_OK;
 }
 
+/* Checks the ears of a job. */
+static gpuconv_status check_ears(const gpuconv_arrays *place, const gpuconv_rooms_job *job, gpuconv_error *error) {
+    const gpuconv_sofa *ears = job->ears;
+    if (place->device >= 0)
+        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "ears are on the CPU only");
+    if (job->ambisonic || ears->speakers > 1 || ears->responses->rate != job->rate)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "ears: a set of %d loudspeakers with %g Hz, ambisonic %d; use one loudspeaker, %g Hz and 0",
+                       ears->speakers, ears->responses->rate, job->ambisonic, job->rate);
+    return GPUCONV_OK;
+}
+
+/* Checks the rooms and their points in host memory, and computes the losses. */
 static gpuconv_status prepare(gc_rooms *r, gpuconv_error *error) {
     const gpuconv_rooms_job *job = &r->job;
     gpuconv_status status = GPUCONV_OK;
-    r->channels = job->ears ? job->ears->receivers : (job->ambisonic + 1) * (job->ambisonic + 1);
-    if (job->ears && (job->ambisonic || job->ears->speakers > 1 || job->ears->responses->rate != job->rate))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "ears: a set of %d loudspeakers with %g Hz, ambisonic %d; use one loudspeaker, %g Hz and 0",
-                       job->ears->speakers, job->ears->responses->rate, job->ambisonic, job->rate);
-    r->speed = gc_speed_of_sound(job->temperature);
-    for (r->bands = 1; r->bands < GPUCONV_ROOM_BANDS && gc_room_centre(r->bands) < job->rate / 2;)
-        r->bands++;
-    for (int b = 0; b < r->bands && job->air; b++)
-        r->air[b] = gc_air_absorption(gc_room_centre(b), job->temperature, job->humidity) / 2;
     for (int64_t i = 0; i < job->rooms && !status; i++)
         status = check_room(&job->room[i], i, error);
     for (int64_t i = 0; i < job->rooms * job->sources && !status; i++)
@@ -339,29 +402,88 @@ void gpuconv_rooms_job_init(gpuconv_rooms_job *job, size_t size) {
     gc_sized_struct_init(job, size, &defaults, sizeof defaults);
 }
 
+static gpuconv_status read_job(const gpuconv_rooms_job *from, gpuconv_rooms_job *job, gpuconv_error *error) {
+    const gc_sized_struct own = {job, sizeof *job, GC_SIZE_UP_TO(gpuconv_rooms_job, seed), "gpuconv_rooms_job"};
+    *job = defaults;
+    return gc_sized_struct_read(&own, from, error);
+}
+
+gpuconv_status gpuconv_rooms_plan_new(gpuconv_arrays *place, const gpuconv_rooms_job *job, gpuconv_rooms_plan **plan,
+                                      gpuconv_error *error) {
+    if (!gc_begin(plan, place && job ? place : NULL, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    gpuconv_rooms_plan *p = gc_calloc(1, sizeof *p);
+    if (!p)
+        return gc_fail_memory(error, "the plan of rooms");
+    gc_rooms *r = &p->rooms;
+    gpuconv_status status = read_job(job, &r->job, error);
+    if (!status)
+        status = check_job(&r->job, error);
+    if (!status && r->job.ears)
+        status = check_ears(place, &r->job, error);
+    p->place = place;
+    r->channels = r->job.ears && !status ? r->job.ears->receivers : (r->job.ambisonic + 1) * (r->job.ambisonic + 1);
+    r->speed = gc_speed_of_sound(r->job.temperature);
+    for (r->bands = 1; r->bands < GPUCONV_ROOM_BANDS && gc_room_centre(r->bands) < r->job.rate / 2;)
+        r->bands++;
+    for (int b = 0; b < r->bands && r->job.air && !status; b++)
+        r->air[b] = gc_air_absorption(gc_room_centre(b), r->job.temperature, r->job.humidity) / 2;
+    if (!status && place->executor->plan_rooms)
+        status = place->executor->plan_rooms(p, error);
+    if (status)
+        gpuconv_rooms_plan_free(p);
+    else
+        *plan = p;
+    return status;
+}
+
+size_t gpuconv_rooms_plan_workspace(const gpuconv_rooms_plan *plan) {
+    return plan ? (size_t)plan->bytes : 0;
+}
+
+gpuconv_status gpuconv_rooms_plan_run(const gpuconv_rooms_plan *plan, const gpuconv_rooms_job *job, float *output,
+                                      void *workspace, size_t bytes, struct CUstream_st *stream, gpuconv_error *error) {
+    gpuconv_rooms_job given;
+    if (!plan || !job || !output)
+        return gc_fail_null(error, __func__);
+    gpuconv_status status = read_job(job, &given, error);
+    if (!status && (!given.room || !given.source || !given.receiver))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.%s is NULL",
+                       !given.room     ? "room"
+                       : !given.source ? "source"
+                                       : "receiver");
+    if (!status && (bytes < (size_t)plan->bytes || (plan->bytes && (!workspace || (uintptr_t)workspace % 256))))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "workspace is %p of %zu bytes; the plan needs %lld, aligned to 256 (gpuconv_rooms_plan_run)",
+                       workspace, bytes, (long long)plan->bytes);
+    gc_rooms r = plan->rooms;
+    r.job.room = given.room;
+    r.job.source = given.source;
+    r.job.receiver = given.receiver;
+    r.job.seed = given.seed;
+    r.job.seeds = given.seeds;
+    if (!status && plan->place->device < 0) { /* those of a device are checked there */
+        r.room = gc_calloc(r.job.rooms, sizeof *r.room);
+        status = r.room ? prepare(&r, error) : gc_fail_memory(error, "the rooms");
+    }
+    if (!status)
+        status = plan->place->executor->simulate(plan, &r, output, workspace, stream, error);
+    free(r.room);
+    return status;
+}
+
+void gpuconv_rooms_plan_free(gpuconv_rooms_plan *plan) {
+    if (plan && plan->state)
+        plan->place->executor->free_rooms(plan);
+    free(plan);
+}
+
 gpuconv_status gpuconv_rooms_simulate(gpuconv_arrays *place, const gpuconv_rooms_job *job, float *output,
                                       gpuconv_error *error) {
-    gc_rooms r = {.job = defaults};
-    const gc_sized_struct own = {&r.job, sizeof r.job, GC_SIZE_UP_TO(gpuconv_rooms_job, seed), "gpuconv_rooms_job"};
-    if (!place || !job || !output)
-        return gc_fail_null(error, __func__);
-    gpuconv_status status = gc_sized_struct_read(&own, job, error);
-    if (!status && (!r.job.room || !r.job.source || !r.job.receiver))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "job.%s is NULL",
-                       !r.job.room     ? "room"
-                       : !r.job.source ? "source"
-                                       : "receiver");
+    gpuconv_rooms_plan *plan = NULL;
+    gpuconv_status status = gpuconv_rooms_plan_new(place, job, &plan, error);
     if (!status)
-        status = check_job(&r.job, error);
-    if (!status && (!place->executor->simulate || (r.job.ears && place->device >= 0)))
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "%s on the CPU only",
-                       r.job.ears ? "ears are" : "rooms are simulated");
-    if (!status && !(r.room = gc_calloc(r.job.rooms, sizeof *r.room)))
-        status = gc_fail_memory(error, "the rooms");
-    if (!status)
-        status = prepare(&r, error);
-    if (!status)
-        status = place->executor->simulate(place, &r, output, error);
-    free(r.room);
+        status = gpuconv_rooms_plan_run(plan, job, output, NULL, 0, NULL, error);
+    gpuconv_rooms_plan_free(plan);
     return status;
 }

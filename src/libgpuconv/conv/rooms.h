@@ -3,6 +3,7 @@
 #define GC_CONV_ROOMS_H
 
 #include "gpuconv_rooms.h"
+#include "libgpuconv/dsp/image_kernels.h"
 
 /* A room after the checks. */
 typedef struct gc_room {
@@ -19,6 +20,27 @@ typedef struct gc_rooms {
     double air[GPUCONV_ROOM_BANDS]; /* nepers of amplitude a metre */
     gc_room *room;
 } gc_rooms;
+
+struct gpuconv_rooms_plan {
+    gpuconv_arrays *place;
+    gc_rooms rooms; /* without those of a run */
+    void *state;    /* of the backend */
+    int64_t bytes;  /* of the workspace */
+};
+
+/* Fills the filter that makes frames of an accumulator with GC_IMAGE_STEPS steps a frame (image_kernels.h). Returns
+ * false without memory. */
+bool gc_room_reduction(float taps[GC_IMAGE_TAPS]);
+
+/* Returns the frames by which the filters of the bands are late at a rate. */
+int64_t gc_room_band_lead(double rate);
+
+/* Returns the filters of the bands, r->bands x (2 gc_room_band_lead + 1) taps, which add up to a pulse after
+ * gc_room_band_lead frames; NULL without memory. The caller frees the result. */
+float *gc_room_band_filters(const gc_rooms *r);
+
+/* Fills the biquad {b0, b1, b2, a1, a2}, 0 or 1, of a high-pass of fourth order. */
+void gc_room_highpass(const gpuconv_rooms_job *job, int section, double biquad[5]);
 
 /* Returns the centre of a band in Hz. */
 double gc_room_centre(int band);

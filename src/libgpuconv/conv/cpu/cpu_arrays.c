@@ -561,8 +561,11 @@ static gpuconv_status run_job(const gc_job_plan *plan, const gpuconv_arrays_job 
     return status ? status : run_products((gc_cpu_arrays *)plan->arrays, job, &plan->shape, error);
 }
 
-static gpuconv_status simulate(gpuconv_arrays *arrays, const gc_rooms *rooms, float *output, gpuconv_error *error) {
-    gc_cpu_arrays *a = (gc_cpu_arrays *)arrays;
+static gpuconv_status simulate(const gpuconv_rooms_plan *plan, const gc_rooms *rooms, float *output, void *workspace,
+                               struct CUstream_st *stream, gpuconv_error *error) {
+    gc_cpu_arrays *a = (gc_cpu_arrays *)plan->place;
+    (void)workspace;
+    (void)stream;
     return gc_cpu_simulate(a->rows.pool, &a->filters, rooms, output, error);
 }
 

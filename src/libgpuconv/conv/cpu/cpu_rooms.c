@@ -23,7 +23,6 @@
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/subnormal.h"
 #include "libgpuconv/dsp/fft.h"
-#include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/dsp/image_kernels.h"
 #include "libgpuconv/ir/ambisonic.h"
 #include "libgpuconv/ir/sofa.h"
@@ -40,7 +39,6 @@ enum {
     KERNEL_FRAMES = 24,
     AIR_RUN = 128,
     KEPT_POINTS = 1 << 17,
-    DESIGN = 2048,
     LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 7
 };
 
@@ -76,28 +74,10 @@ typedef struct work {
 
 /* Fills the filter that makes frames of the accumulator, and its moment. Returns false without memory. */
 static bool design_taps(gc_room_filters *f) {
-    if (f->made)
-        return true;
-    double *re = gc_calloc(2 * DESIGN, sizeof *re), *im = re + DESIGN;
-    if (!re)
-        return false;
-    for (int i = -KERNEL_FRAMES * GC_IMAGE_STEPS + 1; i < KERNEL_FRAMES * GC_IMAGE_STEPS; i++) {
-        const double x = (double)i / GC_IMAGE_STEPS;
-        re[(i + DESIGN) % DESIGN] = (i ? sin(PI * x) / (PI * x) : 1) * (0.5 + 0.5 * cos(PI * x / KERNEL_FRAMES));
-    }
-    bool good = gc_fourier(re, im, DESIGN, -1);
-    for (int k = 1; k < DESIGN; k++) {
-        const double x = PI * (k < DESIGN / 2 ? k : DESIGN - k) / DESIGN, spline = pow(sin(x) / x, 4);
-        re[k] /= spline;
-        im[k] /= spline;
-    }
-    good = good && gc_fourier(re, im, DESIGN, 1);
-    for (int j = 0; j <= 2 * GC_IMAGE_HALF; j++) {
-        f->taps[j] = (float)(re[(j - GC_IMAGE_HALF + DESIGN) % DESIGN] / DESIGN);
+    f->made = f->made || gc_room_reduction(f->taps);
+    for (int j = 0; j < GC_IMAGE_TAPS; j++)
         f->moment[j] = (float)(j - GC_IMAGE_HALF) * f->taps[j];
-    }
-    free(re);
-    return f->made = good;
+    return f->made;
 }
 
 static void free_bands(gc_room_filters *f, int size) {
@@ -112,14 +92,12 @@ void gc_room_filters_free(gc_room_filters *f) {
         free_bands(f, i);
 }
 
-/* Makes the spectra of the filters of the bands, unless the last job had them. Their sum is a pulse after `lead`
- * frames. *size: their place. */
+/* Makes the spectra of the filters of the bands, unless the last job had them. *size: their place. */
 static bool design_bands(work *w, gc_room_filters *f, int *size) {
     const gc_rooms *r = w->rooms;
-    const int64_t design = gc_power_of_two((int64_t)fmax(r->job.rate / 6, 1024)), half = design / 4;
-    w->points =
-        gc_power_of_two(gc_max(gc_max(r->job.frames, half + 1) + half, GC_FFT_MIN_POINTS)); /* behind: aliases */
-    w->lead = half;
+    w->lead = gc_room_band_lead(r->job.rate);
+    w->points = gc_power_of_two(
+        gc_max(gc_max(r->job.frames, w->lead + 1) + w->lead, GC_FFT_MIN_POINTS)); /* behind: aliases */
     if (f->rate != r->job.rate)
         gc_room_filters_free(f);
     f->rate = r->job.rate;
@@ -129,26 +107,18 @@ static bool design_bands(work *w, gc_room_filters *f, int *size) {
     w->spectra = w->together > 1 && w->fft ? f->band[*size] + gc_fft_floats(w->fft) * r->bands : NULL;
     if (w->band)
         return true;
+    const int64_t taps = 2 * w->lead + 1;
     w->fft = f->fft[*size] = gc_fft_new(w->simd, w->points);
-    float *band = w->fft ? gc_calloc(2 * gc_fft_floats(w->fft) * r->bands, sizeof *band) : NULL;
-    double *re = gc_calloc(2 * design, sizeof *re), *im = re + design;
-    float *taps = gc_calloc(w->points, sizeof *taps);
-    bool good = band && re && taps;
+    w->band = f->band[*size] = w->fft ? gc_calloc(2 * gc_fft_floats(w->fft) * r->bands, sizeof *w->band) : NULL;
+    float *filters = gc_room_band_filters(r), *wide = gc_calloc(w->points, sizeof *wide);
+    const bool good = w->band && filters && wide;
     for (int b = 0; b < r->bands && good; b++) {
-        for (int64_t k = 0; k < design; k++) {
-            re[k] = gc_room_weight(b, r->bands, (double)gc_min(k, design - k) * r->job.rate / (double)design);
-            im[k] = 0;
-        }
-        good = gc_fourier(re, im, design, 1);
-        for (int64_t i = -half; i <= half; i++)
-            taps[i + half] = (float)(re[(i + design) % design] / (double)design *
-                                     (0.5 + 0.5 * cos(PI * (double)i / (double)half)) * 2 / (double)w->points);
-        if (good)
-            gc_fft_forward(w->fft, taps, band + b * gc_fft_floats(w->fft));
+        for (int64_t i = 0; i < taps; i++)
+            wide[i] = filters[b * taps + i] * 2 / (float)w->points;
+        gc_fft_forward(w->fft, wide, w->band + b * gc_fft_floats(w->fft));
     }
-    free(re);
-    free(taps);
-    w->band = f->band[*size] = band;
+    free(filters);
+    free(wide);
     if (!good)
         free_bands(f, *size);
     return good;
@@ -360,7 +330,8 @@ static void add_noise(const response *p) {
     const gc_rooms *r = p->w->rooms;
     const gpuconv_rooms_job *job = &r->job;
     const double shell = r->speed / job->rate;
-    const uint64_t seed = gc_mix_bits(job->seed + (uint64_t)p->index * GC_SPLITMIX_STEP);
+    const uint64_t seed =
+        gc_mix_bits(job->seeds ? job->seeds[p->index] : job->seed + (uint64_t)p->index * GC_SPLITMIX_STEP);
     float gain[GC_IMAGE_BLOCK * LANES_MAX] = {0}, outer[LANES_MAX];
     double apart = 0, direction[GC_IMAGE_BLOCK][3];
     gc_image_drawn drawn;
@@ -450,23 +421,15 @@ static void absorb_frames(const response *p, const float *sum, const float *mome
     }
 }
 
-/* Filters in place: a Butterworth high-pass of fourth order, two of second order in one loop (coefficients from
- * Bristow-Johnson's Audio EQ Cookbook). */
-static void pass_high(float *samples, int64_t frames, double turn) {
-    static const double quality[2] = {0.5411961, 1.3065630};
-    double a1[2], a2[2], b0[2], s1[2] = {0}, s2[2] = {0};
-    for (int k = 0; k < 2; k++) {
-        const double alpha = sin(turn) / (2 * quality[k]), a0 = 1 + alpha;
-        a1[k] = -2 * cos(turn) / a0;
-        a2[k] = (1 - alpha) / a0;
-        b0[k] = (1 + cos(turn)) / 2 / a0;
-    }
+/* Filters in place by two biquads in one loop. */
+static void pass_high(float *samples, int64_t frames, double q[2][5]) {
+    double s1[2] = {0}, s2[2] = {0};
     for (int64_t n = 0; n < frames; n++) {
         double in = (double)samples[n];
         for (int k = 0; k < 2; k++) {
-            const double out = b0[k] * in + s1[k];
-            s1[k] = -2 * b0[k] * in - a1[k] * out + s2[k];
-            s2[k] = b0[k] * in - a2[k] * out;
+            const double out = q[k][0] * in + s1[k];
+            s1[k] = q[k][1] * in - q[k][3] * out + s2[k];
+            s2[k] = q[k][2] * in - q[k][4] * out;
             in = out;
         }
         samples[n] = (float)in;
@@ -579,8 +542,11 @@ static void compute_response(void *context, int64_t index, int worker) {
             compute_pass(&p, &w->scratch[worker], out);
         }
     gc_restore_subnormals(mode);
+    double biquads[2][5];
+    for (int k = 0; k < 2 && job->highpass > 0; k++)
+        gc_room_highpass(job, k, biquads[k]);
     for (int c = 0; c < w->rooms->channels && job->highpass > 0; c++)
-        pass_high(out + c * job->frames, job->frames, 2 * PI * job->highpass / job->rate);
+        pass_high(out + c * job->frames, job->frames, biquads);
 }
 
 /* ---- A job ------------------------------------------------------------------------------------------------------- */

@@ -412,6 +412,7 @@ static cudaError_t init(gc_cuda_arrays *c) {
     for (const gc_algorithm *const *a = gc_cuda_algorithms; *a; a++)
         if ((*a)->kind == GC_ROWS)
             GC_CUDA_TRY(c->resources.err, init_algorithm(c, (const gc_cuda_rows *)*a));
+    GC_CUDA_TRY(c->resources.err, gck_rooms_load());
     return GC_CUDA_TRY(c->resources.err, gck_move_load());
 }
 
@@ -607,4 +608,7 @@ const gc_rows_executor gc_rows_cuda = {
     .process = process,
     .reset = reset,
     .free_streamer = free_streamer,
+    .plan_rooms = gc_cuda_plan_rooms,
+    .simulate = gc_cuda_simulate,
+    .free_rooms = gc_cuda_free_rooms,
 };

@@ -88,6 +88,14 @@ static inline gck_blocks gc_cuda_blocks(const gc_job_shape *s, gck_ramp ramp) {
     return (gck_blocks){.hop = (int)s->hop, .count = (int)s->blocks, .ramp = ramp};
 }
 
+/* ---- Rooms (cuda_rooms.c): the entries of gc_rows_cuda ------------------------------------------------------------
+ */
+
+gpuconv_status gc_cuda_plan_rooms(gpuconv_rooms_plan *plan, gpuconv_error *error);
+gpuconv_status gc_cuda_simulate(const gpuconv_rooms_plan *plan, const struct gc_rooms *rooms, float *output,
+                                void *workspace, cudaStream_t stream, gpuconv_error *error);
+void gc_cuda_free_rooms(gpuconv_rooms_plan *plan);
+
 /* ---- Algorithms -------------------------------------------------------------------------------------------------- */
 
 /* What the kernels of a size need. */
