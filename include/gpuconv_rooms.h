@@ -22,8 +22,8 @@
  * - Air absorbs as in ISO 9613-1 at one atmosphere. The speed of sound is 343.2 m/s at 20 degrees C and grows with the
  *   root of the absolute temperature.
  * - The same job gives the same bytes on processors with the same instruction set, with any number of threads, and on
- *   GPUs of one architecture. A room gives the same bytes alone as at the same index of a batch; on a GPU if its octaves
- *   are alike.
+ *   GPUs of one architecture. A room gives the same bytes alone as at the same index of a batch; on a GPU if its
+ * octaves are alike.
  * - On a GPU rooms, sources and receivers are in device memory, and their values are not known to the host. A room that
  *   is refused on the CPU gives silence, but for a decay time for which its walls would absorb more than 99 %: they
  * then absorb 99 %.
@@ -112,10 +112,10 @@ typedef struct gpuconv_rooms_job {
                           images has a constant pressure that no real source makes */
     uint64_t seed;   /**< of the noise; 1 (default) */
     const gpuconv_sofa
-        *ears; /**< responses of a head, for example, at `rate`: a receiver has a channel for each receiver
-                    of the set, and looks along its axis. Every image arrives through the response of
-                    the measured direction that is nearest to its own, whose delay is kept exactly, and
-                    is as early as the responses begin before their time zero. NULL (default): none. On the CPU */
+        *ears;             /**< responses of a head, for example, at `rate`: a receiver has a channel for each receiver
+                                of the set, and looks along its axis. Every image arrives through the response of
+                                the measured direction that is nearest to its own, whose delay is kept exactly, and
+                                is as early as the responses begin before their time zero. NULL (default): none. On the CPU */
     const uint64_t *seeds; /**< of the noise of each room, instead of `seed`; NULL (default) */
     bool alike; /**< on a GPU: the octaves of every room are alike, and only the lowest ones count; false (default). The
                      CPU sees that by itself. Air makes them differ all the same */

@@ -1,10 +1,10 @@
 """Times simulated rooms, and pyroomacoustics beside them where it is installed (pip install pyroomacoustics).
 
-    python python/benchmarks/rooms.py [--threads N]
+    python python/benchmarks/rooms.py [--threads N] [--gpu]
 
 A room of 5 x 4 x 3 m with T60 0.5 s, 8000 frames at 16 kHz and sources and receivers at random: milliseconds a response, the median
 of 10 batches of 64. Delays and levels of thirty other rooms are compared with pyroomacoustics, with the same images (at most 12
-reflections), each with its own interpolation, from 320 to 6400 Hz.
+reflections), each with its own interpolation, from 320 to 6400 Hz. --gpu: batches of 1024 on the GPU, by PyTorch.
 """
 
 import argparse
@@ -64,13 +64,23 @@ def compare(pra, rng):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=0, help="0: one for each core")
-    threads = parser.parse_args().threads
+    parser.add_argument("--gpu", action="store_true")
+    arguments = parser.parse_args()
+    count = 1024 if arguments.gpu else 64
     rng = np.random.default_rng(46)
-    sources, receivers = (rng.uniform(0.5, [4.5, 3.5, 2.5], (64, 1, 3)) for _ in range(2))
+    size, sources, receivers = (5, 4, 3), *(rng.uniform(0.5, [4.5, 3.5, 2.5], (count, 1, 3)) for _ in range(2))
+    wait = lambda: None
+    if arguments.gpu:
+        import torch
+
+        size, sources, receivers = (torch.tensor(array, dtype=torch.float64, device="cuda") for array in (size, sources, receivers))
+        wait = torch.cuda.synchronize
     for name, options in CASES.items():
-        options = {"rt60": 0.5} | options
-        spent = median(lambda: gpuconv.simulate_rooms((5, 4, 3), sources, receivers, threads=threads, **options), 10) / 64
-        print(f"{name:<26} {spent:8.3f} ms")
+        options = {"rt60": 0.5, "threads": arguments.threads} | options
+        spent = median(lambda: (gpuconv.simulate_rooms(size, sources, receivers, **options), wait()), 10) / count
+        print(f"{name:<26} {spent:8.4f} ms, {1000 / spent:.0f} a second")
+    if arguments.gpu:
+        return
     try:
         import pyroomacoustics as pra
     except ImportError:

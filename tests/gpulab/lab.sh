@@ -26,7 +26,7 @@ lab list
 sed '/^$/,$d; s/ .*//' "$work/log/out" >"$work/log/modules" # the courses follow
 for module in hello vector-add scale image median constant-memory shared-sync bank-conflicts registers memory-latency \
     convolution streams graphs pinned-memory matmul coalescing divergence reconvergence transpose reduction scan \
-    histogram flash-attention floating-point compiler timing; do
+    histogram rooms flash-attention floating-point compiler timing; do
     grep -qx "$module" "$work/log/modules" || fail "no module $module"
 done
 while read -r module; do

@@ -35,12 +35,7 @@
 #define PI 3.14159265358979323846
 #define SUMS_BYTES (INT64_C(256) << 20) /* of a thread, above which bands are computed one after another */
 #define NO_FADE 1e30
-enum {
-    KERNEL_FRAMES = 24,
-    AIR_RUN = 128,
-    KEPT_POINTS = 1 << 17,
-    LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 7
-};
+enum { KERNEL_FRAMES = 24, AIR_RUN = 128, KEPT_POINTS = 1 << 17, LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 7 };
 
 /* ---- Shared by the threads --------------------------------------------------------------------------------------- */
 
@@ -96,8 +91,8 @@ void gc_room_filters_free(gc_room_filters *f) {
 static bool design_bands(work *w, gc_room_filters *f, int *size) {
     const gc_rooms *r = w->rooms;
     w->lead = gc_room_band_lead(r->job.rate);
-    w->points = gc_power_of_two(
-        gc_max(gc_max(r->job.frames, w->lead + 1) + w->lead, GC_FFT_MIN_POINTS)); /* behind: aliases */
+    w->points =
+        gc_power_of_two(gc_max(gc_max(r->job.frames, w->lead + 1) + w->lead, GC_FFT_MIN_POINTS)); /* behind: aliases */
     if (f->rate != r->job.rate)
         gc_room_filters_free(f);
     f->rate = r->job.rate;
@@ -109,16 +104,17 @@ static bool design_bands(work *w, gc_room_filters *f, int *size) {
         return true;
     const int64_t taps = 2 * w->lead + 1;
     w->fft = f->fft[*size] = gc_fft_new(w->simd, w->points);
-    w->band = f->band[*size] = w->fft ? gc_calloc(2 * gc_fft_floats(w->fft) * r->bands, sizeof *w->band) : NULL;
+    float *band = w->fft ? gc_calloc(2 * gc_fft_floats(w->fft) * r->bands, sizeof *band) : NULL;
     float *filters = gc_room_band_filters(r), *wide = gc_calloc(w->points, sizeof *wide);
-    const bool good = w->band && filters && wide;
+    const bool good = band && filters && wide;
     for (int b = 0; b < r->bands && good; b++) {
         for (int64_t i = 0; i < taps; i++)
             wide[i] = filters[b * taps + i] * 2 / (float)w->points;
-        gc_fft_forward(w->fft, wide, w->band + b * gc_fft_floats(w->fft));
+        gc_fft_forward(w->fft, wide, band + b * gc_fft_floats(w->fft));
     }
     free(filters);
     free(wide);
+    w->band = f->band[*size] = band;
     if (!good)
         free_bands(f, *size);
     return good;
