@@ -20,9 +20,9 @@ enum { SEGMENTS_MAX = 1 << 28, SPLITS_TRIED = 24 };
 static const struct {
     double near, far, point;
     double both; /* transforms that a segment of both gradients costs, measured on an H100 */
-} sizes[GCK_CHIP_SIZES] = {{1800, 4400, 0.57, 3.0},   {2200, 5700, 0.59, 3.3}, {3000, 9200, 0.66, 4.2},
-                           {3960, 9800, 0.6439, 3.7}, {4600, 10500, 0.8, 3.4}, {5940, 5940, 0.9756, 3.4},
-                           {9108, 9108, 0.8659, 3.8}, {16236, 16236, 1, 4.8}};
+} sizes[GCK_CHIP_SIZES] = {{1800, 4400, 0.57, 3.8},   {2200, 5700, 0.59, 2.5}, {3000, 9200, 0.66, 2.2},
+                           {3960, 9800, 0.6439, 2.1}, {4600, 10500, 0.8, 2.0}, {5940, 5940, 0.9756, 2.5},
+                           {9108, 9108, 0.8659, 2.4}, {16236, 16236, 1, 3.9}};
 
 /* What chip_seconds depends on. */
 typedef struct work {
@@ -53,23 +53,24 @@ static double chip_seconds(const work *w, int64_t splits, int64_t *blocks) {
     return rounds * (w->fixed + w->per_unit * (double)gc_divide_up(w->units, splits)) * each;
 }
 
-/* Returns the work of a device with transforms of a size. Samples are in memory if they do not fit into the cache. */
-static work work_of(const gc_job_shape *s, const gc_device *device, const gc_costs *costs, int size) {
-    const gck_chip_sizes kernels = gck_chip_query(size);
+/* Returns the work of a device with kernels of a size. Samples are in memory if they do not fit into the cache. */
+static work work_of(const gc_job_shape *s, const gc_device *device, const gc_costs *costs, int size,
+                    const gck_chip_sizes *kernels) {
     const double *t = costs->seconds;
     const double samples = (double)s->rows * (double)(s->signal_frames + s->output_frames);
     const bool far = samples * sizeof(float) > (double)device->cache;
     return (work){.device = device,
-                  .slots = device->multiprocessors * resident_blocks(device, &kernels),
-                  .groups = kernels.groups,
+                  .slots = device->multiprocessors * resident_blocks(device, kernels),
+                  .groups = kernels->groups,
                   .latency = (far ? sizes[size].far : sizes[size].near) * t[GC_COST_CUDA_CYCLE],
-                  .resident = sizes[size].point * (double)(kernels.points * kernels.groups) * t[GC_COST_CUDA_CHIP] *
+                  .resident = sizes[size].point * (double)(kernels->points * kernels->groups) * t[GC_COST_CUDA_CHIP] *
                               device->multiprocessors};
 }
 
 double gc_chip_seconds(const gc_job_shape *s, const gc_device *device, const gc_costs *costs, int size, int64_t items,
                        double transforms, int64_t *blocks) {
-    work w = work_of(s, device, costs, size);
+    const gck_chip_sizes kernels = gck_chip_query(size);
+    work w = work_of(s, device, costs, size, &kernels);
     w.items = items;
     w.units = 1;
     w.fixed = transforms;
@@ -136,10 +137,10 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
         return false;
     const bool both = s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
     const bool gradient = both || s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
-    work w = work_of(s, device, costs, p->size);
-    const gck_chip_sizes kernels = gck_chip_query_both(p->size);
-    if (both && kernels.shared_bytes > device->shared_memory)
+    const gck_chip_sizes kernels = both ? gck_chip_query_both(p->size) : gck_chip_query(p->size);
+    if (kernels.shared_bytes > device->shared_memory)
         return false;
+    work w = work_of(s, device, costs, p->size, &kernels);
     if (gradient) {
         const int64_t sums = s->responses * s->taps;
         w.items = s->responses;
@@ -147,8 +148,6 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
         w.fixed = both ? 2 : 1;
         w.per_unit = both ? sizes[p->size].both : 2.7;
         choose_splits(&w, launch, (double)sums * 2 * t[GC_COST_CUDA_OUTPUT], p);
-        if (both) /* whose kernels have fewer resident blocks */
-            p->blocks = gc_min(p->blocks, device->multiprocessors * resident_blocks(device, &kernels));
         p->bytes = scratch_bytes(s, p) + (p->splits > 1 ? p->splits * sums * (int64_t)sizeof(float) : 0);
     } else {
         w.items = s->rows;
