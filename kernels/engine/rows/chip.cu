@@ -58,6 +58,26 @@ __device__ __forceinline__ bool load_turn(float2 *v, float2 *s, const gck_chip_j
     return load_segment<F::P, F::T, Known>(v, x, 0, at, response ? (int)a.taps : 2 * F::N, t);
 }
 
+/* Returns the first of the numbers first, first + step, ... whose items have a frame to write: the threads of a warp
+ * look at one each. Packed rows have many without (python/gpuconv/_packed.py). */
+template <int Size>
+__device__ __forceinline__ int next_items(const gck_chip_job &a, int first, int step, int items, int rows) {
+    if (!a.target.rows.lengths)
+        return first;
+    for (; first < items; first += 32 * step) {
+        const int own = first + (int)(threadIdx.x % 32) * step;
+        bool any = false;
+        for (int i = own; i < min(own + config<Size>::groups, items); i++) {
+            const chip_item item = item_of(a.sharing, i, items, rows, a.splits);
+            any = any || (item.exists && frames_to_write(a.target, item.row).end > 0);
+        }
+        const unsigned found = __ballot_sync(~0u, any);
+        if (found)
+            return first + (__ffs((int)found) - 1) * step;
+    }
+    return items;
+}
+
 /* An item is a row and one of `splits` ranges of its segments. FLOATS, HALVES, BFLOATS: also, the target is overwritten
  * and there is no gain. This is the usual job, and a kernel that can do no more is faster. */
 template <int Size, known_rows Known>
@@ -73,8 +93,12 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
     const float sign = a.reflect ? -1.0f : 1.0f;
     pdl_trigger();
     pdl_wait();
-    for (int first = blockIdx.x * c::groups; first < items; first += gridDim.x * c::groups) {
-        const chip_item item = item_of(a.sharing, first + group, items, rows, a.splits);
+    const int step = gridDim.x * c::groups;
+    for (int next = blockIdx.x * c::groups;; next += step) {
+        next = next_items<Size>(a, next, step, items, rows);
+        if (next >= items)
+            return;
+        const chip_item item = item_of(a.sharing, next + group, items, rows, a.splits);
         if (c::groups == 1 && !item.exists)
             continue;
         const float2 *h = a.spectra ? a.spectra + (int64_t)item.response * f::N + 2 * held : own;
