@@ -21,7 +21,8 @@
  * - Samples are 32-bit floats, IEEE halves or bfloat16, each array of its own type; arithmetic is in 32-bit floats. On
  * a GPU rows of halves or bfloat16 that share a response may be multiplied on tensor cores: their products are exact,
  * and the sums are 32-bit floats that are truncated instead of rounded, far below the rounding of the result to its
- * type.
+ * type. Transforms of rows of halves with 2^15 points and more cross the memory with 13 bits for a number: the error
+ * is -70 dB of the row, also where the row is quiet.
  * - On the CPU a call returns when its work is done, and can be cancelled (gpuconv_cancel_set). A row of a convolution
  *   gives the same bytes alone, in any batch and with any number of threads. While the response is not longer than the
  *   signal and N + M - 1 is above 8192, a signal gives the same bytes as gpuconv_convolve_file with the CPU backend,

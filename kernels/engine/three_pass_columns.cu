@@ -16,7 +16,10 @@ namespace {
 /* Returns the row of a block, or the limit if it does not exist. */
 __device__ __forceinline__ int row_of_block(const gck_3pass_blocks &a) {
     const int number = blockIdx.z;
-    return a.inner ? min(a.first_row + number / a.inner * a.outer + number % a.inner, a.limit) : a.first_row + number;
+    if (!a.per)
+        return a.first_row + number;
+    const int index = number % a.per;
+    return min(a.first_row + number / a.per * a.group + index / a.group * a.outer + index % a.group, a.limit);
 }
 
 /* Loads the samples of blocks of rows. */
@@ -37,7 +40,7 @@ struct block_source {
             return true;
         }
         const int points = F::C * ROW_POINTS, row = row_of_block(a);
-        if (a.inner && row == a.limit)
+        if (a.per && row == a.limit)
             return false;
         const int64_t at = (a.first_block + blockIdx.y) * a.step + a.shift;
         const int begin = within(-at, a.window), end = within(row_frames(a.rows, row) - at, a.window);
@@ -55,13 +58,19 @@ struct block_source {
             }
         } else {
             with_samples(a.rows, start, at, [&](auto x) {
+                constexpr known_rows known = std::is_pointer<decltype(x)>::value ? GATED : UNKNOWN;
+                const unsigned count = end - begin;
 #pragma unroll
                 for (int j = 0; j < F::P; j++) {
-                    const int n = (t + j * F::T) * ROW_POINTS + n2, m = n + points;
-                    constexpr known_rows known = std::is_pointer<decltype(x)>::value ? GATED : UNKNOWN;
-                    v[j].x = sample_if<known>(x, n, n >= begin && n < end);
-                    v[j].y = sample_if<known>(x, m, m >= begin && m < end);
+                    const int n = (t + j * F::T) * ROW_POINTS + n2;
+                    v[j] = make_float2(sample_if<known>(x, n, n - begin < count), 0.0f);
                 }
+                if (end > points) /* a row that fits into one transform has none of these */
+#pragma unroll
+                    for (int j = 0; j < F::P; j++) {
+                        const int m = (t + j * F::T) * ROW_POINTS + n2 + points;
+                        v[j].y = sample_if<known>(x, m, m - begin < count);
+                    }
             });
         }
         /* Behind the loads, so that no load waits for another. */
@@ -89,7 +98,7 @@ struct block_target {
     template <bool Whole> __device__ __forceinline__ bool reads() const {
         if (Whole)
             return true;
-        return !(a.inner && row() == a.limit) && frame() < frames_to_write({a.rows, a.accumulate}, row()).end;
+        return !(a.per && row() == a.limit) && frame() < frames_to_write({a.rows, a.accumulate}, row()).end;
     }
 
     /* Returns the column, 0 .. 7, from which the samples of 8 columns are an aligned sector: a sector that two blocks
@@ -101,50 +110,46 @@ struct block_target {
         return a.rows.sample == GCK_F32 && a.rows.step == 1 ? (int)(-((intptr_t)a.rows.data / 4 + start) & 7) : 0;
     }
 
-    /* Calls set(m, value) for point m of each register. */
+    /* Calls set(m, value) for point m of each register, where some of its half of the points are in lo .. hi - 1. */
     template <typename F, typename Set>
-    static __device__ __forceinline__ void each(const float2 *v, int n2, int t, Set set) {
+    static __device__ __forceinline__ void each(const float2 *v, int n2, int t, int lo, int hi, Set set) {
+        const int points = F::C * ROW_POINTS;
+        if (lo < points)
 #pragma unroll
-        for (int j = 0; j < 2 * F::P; j++)
-            set((t + j % F::P * F::T) * ROW_POINTS + n2 + j / F::P * F::C * ROW_POINTS,
-                j < F::P ? v[j % F::P].x : v[j % F::P].y);
+            for (int j = 0; j < F::P; j++)
+                set((t + j * F::T) * ROW_POINTS + n2, v[j].x);
+        if (hi > points)
+#pragma unroll
+            for (int j = 0; j < F::P; j++)
+                set((t + j * F::T) * ROW_POINTS + n2 + points, v[j].y);
     }
 
     template <typename F, bool Whole> __device__ __forceinline__ void store(const float2 *v, int n2, int t) const {
         if (Whole) {
             float *y = (float *)a.rows.data + row() * a.rows.stride + blockIdx.y * a.step - a.lo;
-            each<F>(v, n2, t, [&](int m, float x) {
+            each<F>(v, n2, t, 0, 2 * F::C * ROW_POINTS, [&](int m, float x) {
                 if (m >= a.lo)
                     y[m] = x;
             });
             return;
         }
         const written_frames frames = frames_to_write({a.rows, a.accumulate}, row());
-        const int hi = a.lo + within(frames.end - frame(), a.kept),
-                  valued = a.lo + within(frames.valued - frame(), a.kept);
+        const int lo = a.lo, hi = lo + within(frames.end - frame(), a.kept),
+                  valued = lo + within(frames.valued - frame(), a.kept);
         const float gain = a.gain ? a.gain[row()] : 1.0f;
-        const int64_t start = row_start(a.rows, row()), at = frame() - a.lo;
-        if (a.rows.sample == GCK_F32 && a.rows.step == 1 && !a.accumulate && gain == 1.0f && valued == hi &&
-            hi == 2 * F::C * ROW_POINTS) { /* all but the last block of a row of floats */
-            float *y = (float *)a.rows.data + start + at;
-            each<F>(v, n2, t, [&](int m, float x) {
-                if (m >= a.lo)
-                    y[m] = x;
+        with_samples(a.rows, row_start(a.rows, row()), frame() - lo, [&](auto y) {
+            if (!a.accumulate && gain == 1.0f && valued == hi) { /* all but the last block of a row */
+                each<F>(v, n2, t, lo, hi, [&](int m, float x) {
+                    if ((unsigned)(m - lo) < (unsigned)(hi - lo))
+                        set_sample(y[m], x);
+                });
+                return;
+            }
+            each<F>(v, n2, t, lo, hi, [&](int m, float x) {
+                const float value = m < valued ? gain * x : 0.0f;
+                if (m >= lo && m < hi)
+                    set_sample(y[m], a.accumulate ? sample_of(y[m]) + value : value);
             });
-            return;
-        }
-        with_samples(a.rows, start, at, [&](auto y) {
-            const auto value_of = [&](int m, float x) { return m < valued ? gain * x : 0.0f; };
-            if (a.accumulate)
-                each<F>(v, n2, t, [&](int m, float x) {
-                    if (m >= a.lo && m < hi)
-                        set_sample(y[m], sample_of(y[m]) + value_of(m, x));
-                });
-            else
-                each<F>(v, n2, t, [&](int m, float x) {
-                    if (m >= a.lo && m < hi)
-                        set_sample(y[m], value_of(m, x));
-                });
         });
     }
 };
@@ -154,9 +159,10 @@ template <typename F> __device__ __forceinline__ int64_t transform_start(int n2)
     return ((int64_t)blockIdx.z * gridDim.y + blockIdx.y) * F::C * ROW_POINTS + n2;
 }
 
-template <int A, int B, bool Whole>
+/* S: float2 or gck_packed. */
+template <int A, int B, bool Whole, typename S>
 __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
-    forward_columns(const __grid_constant__ block_source source, const float2 *__restrict__ twiddles, float2 *scratch) {
+    forward_columns(const __grid_constant__ block_source source, const float2 *__restrict__ twiddles, S *scratch) {
     typedef column_fft<A, B> f;
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
@@ -165,22 +171,22 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
     float2 v[f::P];
     if (source.load<f, Whole>(v, n2, t)) {
         f::forward(v, shared, k, t, twiddles);
-        twiddle_column<A, B, false>(v, n2, t);
+        twiddle_column<A, B, false, sizeof(S) == 4>(v, n2, t);
     } else {
 #pragma unroll
         for (int j = 0; j < f::P; j++)
             v[j] = make_float2(0.0f, 0.0f);
     }
-    float2 *to = scratch + transform_start<f>(n2);
+    S *to = scratch + transform_start<f>(n2);
 #pragma unroll
     for (int i = 0; i < f::P; i++)
-        to[(int64_t)f::leaf(i, t) * ROW_POINTS] = v[i];
+        pack(to[(int64_t)f::leaf(i, t) * ROW_POINTS], v[i]);
 }
 
-template <int A, int B, bool Whole>
+template <int A, int B, bool Whole, typename S>
 __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A, B>::threads)
     inverse_columns(const __grid_constant__ block_target target, const float2 *__restrict__ twiddles,
-                    const float2 *scratch) {
+                    const S *scratch) {
     typedef column_fft<A, B> f;
     extern __shared__ __align__(16) float2 shared[];
     pdl_trigger();
@@ -189,12 +195,12 @@ __global__ void __launch_bounds__(column_fft<A, B>::threads, 512 / column_fft<A,
         return;
     const int k = threadIdx.x % f::columns, t = threadIdx.x / f::columns;
     const int n2 = (target.column<Whole>() + blockIdx.x * f::columns + k) % ROW_POINTS;
-    const float2 *from = scratch + transform_start<f>(n2);
+    const S *from = scratch + transform_start<f>(n2);
     float2 v[f::P];
 #pragma unroll
     for (int i = 0; i < f::P; i++)
-        v[i] = from[(int64_t)f::leaf(i, t) * ROW_POINTS];
-    twiddle_column<A, B, true>(v, n2, t);
+        v[i] = unpack(from[(int64_t)f::leaf(i, t) * ROW_POINTS]);
+    twiddle_column<A, B, true, sizeof(S) == 4>(v, n2, t);
     f::inverse(v, shared, k, t, twiddles);
     untwist<f::P>(v, untwist_angle<f::C>(t));
     target.store<f, Whole>(v, n2, t);
@@ -207,7 +213,7 @@ template <int A, int B> struct columns {
 
     static gck_3pass_sizes sizes() {
         return gck_3pass_sizes{points, ROW_TWIDDLES + f::forward_twiddles + f::inverse_twiddles,
-                               max(f::bytes, (int)ROW_BYTES)};
+                               max(f::bytes, (int)BOTH_BYTES)};
     }
 
     static void write_twiddles(float2 *to) {
@@ -217,30 +223,42 @@ template <int A, int B> struct columns {
     }
 
     static cudaError_t load() {
-        const cudaError_t err = load_kernel(forward_columns<A, B, false>, f::bytes);
-        return err ? err : load_kernel(inverse_columns<A, B, false>, f::bytes);
+        cudaError_t err = load_kernel(forward_columns<A, B, false, float2>, f::bytes);
+        err = err ? err : load_kernel(forward_columns<A, B, false, gck_packed>, f::bytes);
+        err = err ? err : load_kernel(inverse_columns<A, B, false, float2>, f::bytes);
+        return err ? err : load_kernel(inverse_columns<A, B, false, gck_packed>, f::bytes);
     }
 
     static dim3 grid(const gck_3pass_blocks &a) {
         return dim3(ROW_POINTS / f::columns, (unsigned)a.blocks, (unsigned)a.count);
     }
 
+    template <typename S, typename Kernel, typename Blocks>
+    static cudaError_t launch(Kernel kernel, const gck_3pass_blocks &a, Blocks blocks, const float2 *twiddles,
+                              S *scratch, cudaStream_t stream) {
+        const cudaError_t err = allow_shared(kernel, f::bytes);
+        return err ? err : launch_dependent(kernel, grid(a), f::threads, f::bytes, stream, blocks, twiddles, scratch);
+    }
+
     static cudaError_t forward(const gck_3pass_blocks &a, const float2 *twiddles, float2 *scratch,
                                cudaStream_t stream) {
-        const auto kernel = a.whole ? forward_columns<A, B, true> : forward_columns<A, B, false>;
-        const cudaError_t err = allow_shared(kernel, f::bytes);
-        return err ? err
-                   : launch_dependent(kernel, grid(a), f::threads, f::bytes, stream, block_source{a},
-                                      twiddles + ROW_TWIDDLES, scratch);
+        twiddles += ROW_TWIDDLES;
+        const block_source from = {a};
+        if (a.packed)
+            return launch(forward_columns<A, B, false, gck_packed>, a, from, twiddles, (gck_packed *)scratch, stream);
+        return launch(a.whole ? forward_columns<A, B, true, float2> : forward_columns<A, B, false, float2>, a, from,
+                      twiddles, scratch, stream);
     }
 
     static cudaError_t inverse(const gck_3pass_blocks &a, const float2 *twiddles, const float2 *scratch,
                                cudaStream_t stream) {
-        const auto kernel = a.whole ? inverse_columns<A, B, true> : inverse_columns<A, B, false>;
-        const cudaError_t err = allow_shared(kernel, f::bytes);
-        return err ? err
-                   : launch_dependent(kernel, grid(a), f::threads, f::bytes, stream, block_target{a},
-                                      twiddles + ROW_TWIDDLES + f::forward_twiddles, scratch);
+        twiddles += ROW_TWIDDLES + f::forward_twiddles;
+        const block_target to = {a};
+        if (a.packed)
+            return launch(inverse_columns<A, B, false, gck_packed>, a, to, twiddles, (const gck_packed *)scratch,
+                          stream);
+        return launch(a.whole ? inverse_columns<A, B, true, float2> : inverse_columns<A, B, false, float2>, a, to,
+                      twiddles, scratch, stream);
     }
 };
 
@@ -271,7 +289,7 @@ gck_3pass_blocks rows_from(const gck_3pass_blocks *all, int64_t first, int count
 
 /* Returns where the transforms of row number `first` are. */
 template <typename T> T *at_row(int size, const gck_3pass_blocks *all, T *scratch, int64_t first) {
-    return scratch + first * all->blocks * sizes[size].sizes().points;
+    return scratch + first * all->blocks * sizes[size].sizes().points / (all->packed ? 2 : 1);
 }
 
 } // namespace

@@ -15,8 +15,6 @@
 
 namespace {
 
-enum { ROW_THREADS = 32 * ROWS_PER_BLOCK };
-
 typedef row_fft f;
 
 /* Returns the row of a warp, as an offset in a transform: block.x is one of `per_rows` blocks for each group of
@@ -25,43 +23,48 @@ __device__ __forceinline__ int64_t warp_row_start(int per_rows) {
     return (int64_t)(blockIdx.x / per_rows * ROWS_PER_BLOCK + threadIdx.x / 32) * ROW_POINTS;
 }
 
-__device__ __forceinline__ void load_row(float2 *v, const float2 *from, int t) {
+template <typename S> __device__ __forceinline__ void load_row(float2 *v, const S *from, int t) {
 #pragma unroll
     for (int j = 0; j < f::P; j++)
-        v[j] = from[t + j * f::T];
+        v[j] = unpack(from[t + j * f::T]);
 }
 
 /* Loads or stores a row of a spectrum: two registers of a thread are adjacent. */
-__device__ __forceinline__ void load_spectrum(float2 *v, const float2 *from, int t) {
+template <typename S> __device__ __forceinline__ void load_spectrum(float2 *v, const S *from, int t) {
 #pragma unroll
     for (int j = 0; j < f::P; j += 2) {
-        const float4 w = *(const float4 *)(from + j * f::T + 2 * t);
-        v[j] = make_float2(w.x, w.y);
-        v[j + 1] = make_float2(w.z, w.w);
+        const adjacent<S> w = *(const adjacent<S> *)(from + j * f::T + 2 * t);
+        v[j] = unpack(w.a);
+        v[j + 1] = unpack(w.b);
     }
 }
 
-__device__ __forceinline__ void store_spectrum(const float2 *v, float2 *to, int t) {
+template <typename S> __device__ __forceinline__ void store_spectrum(const float2 *v, S *to, int t) {
 #pragma unroll
-    for (int j = 0; j < f::P; j += 2)
-        *(float4 *)(to + j * f::T + 2 * t) = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
+    for (int j = 0; j < f::P; j += 2) {
+        adjacent<S> w;
+        pack(w.a, v[j]);
+        pack(w.b, v[j + 1]);
+        *(adjacent<S> *)(to + j * f::T + 2 * t) = w;
+    }
 }
 
 /* Transforms a row back and stores it. */
-__device__ __forceinline__ void finish_row(float2 *v, float2 *s, float2 *to, const float2 *__restrict__ twiddles,
-                                           int t) {
+template <typename S>
+__device__ __forceinline__ void finish_row(float2 *v, float2 *s, S *to, const float2 *__restrict__ twiddles, int t) {
     __syncwarp();
     f::inverse(v, s, t, twiddles + f::forward_twiddles);
 #pragma unroll
     for (int j = 0; j < f::P; j++)
-        to[t + j * f::T] = v[j];
+        pack(to[t + j * f::T], v[j]);
 }
 
 /* Transforms rows into spectra, in place, in the layout that the products read. Does not let the next
  * kernel start early, so that spectra may be read through the read-only cache. block.x: groups of rows; block.y:
  * transform. */
+template <typename S>
 __global__ void __launch_bounds__(ROW_THREADS)
-    transform_rows(int rows, const float2 *__restrict__ twiddles, float2 *spectra) {
+    transform_rows(int rows, const float2 *__restrict__ twiddles, S *spectra) {
     extern __shared__ __align__(16) float2 shared[];
     const int t = threadIdx.x % 32;
     const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
@@ -74,17 +77,18 @@ __global__ void __launch_bounds__(ROW_THREADS)
 
 /* Multiplies a row by the spectrum h in registers, or by the one in memory if Held is false, and by its conjugate if
  * sign is -1. */
-template <bool Held>
-__device__ __forceinline__ void multiply_row(float2 *v, const float2 *h, const float2 *from, float sign, int t) {
+template <bool Held, typename S>
+__device__ __forceinline__ void multiply_row(float2 *v, const float2 *h, const S *from, float sign, int t) {
 #pragma unroll
     for (int j = 0; j < f::P; j += 2) {
-        float4 w;
-        if (Held)
-            w = make_float4(h[j].x, h[j].y, h[j + 1].x, h[j + 1].y);
-        else
-            w = *(const float4 *)(from + j * f::T + 2 * t);
-        v[j] = mul(v[j], make_float2(w.x, sign * w.y));
-        v[j + 1] = mul(v[j + 1], make_float2(w.z, sign * w.w));
+        float2 a = h[Held ? j : 0], b = h[Held ? j + 1 : 0];
+        if (!Held) {
+            const adjacent<S> w = *(const adjacent<S> *)(from + j * f::T + 2 * t);
+            a = unpack(w.a);
+            b = unpack(w.b);
+        }
+        v[j] = mul(v[j], make_float2(a.x, sign * a.y));
+        v[j + 1] = mul(v[j + 1], make_float2(b.x, sign * b.y));
     }
 }
 
@@ -99,7 +103,7 @@ __device__ __forceinline__ void add_products(float2 *sum, const float2 *v, const
 }
 
 /* block.x: ranges of per_warp blocks for a group of rows; block.y: row of the job. */
-template <bool Fresh>
+template <bool Fresh, typename S>
 __global__ void __launch_bounds__(ROW_THREADS, Fresh ? 2 : 4)
     job_multiply(const __grid_constant__ gck_3pass_products a, int rows, int ranges) {
     extern __shared__ __align__(16) float2 shared[];
@@ -107,7 +111,7 @@ __global__ void __launch_bounds__(ROW_THREADS, Fresh ? 2 : 4)
     const int t = threadIdx.x % 32, first = blockIdx.x % ranges * a.per_warp;
     const int64_t row_start = warp_row_start(ranges), points = (int64_t)rows * ROW_POINTS;
     const int response = response_of(a.sharing, a.first_row + blockIdx.y) - a.first_response;
-    const float2 *from = a.responses + response * points + row_start;
+    const S *from = (const S *)a.responses + response * points + row_start;
     const float sign = a.reflect ? -1.0f : 1.0f;
     pdl_trigger();
     pdl_wait();
@@ -118,7 +122,7 @@ __global__ void __launch_bounds__(ROW_THREADS, Fresh ? 2 : 4)
     }
 #pragma unroll 1
     for (int b = first; b < min(first + a.per_warp, a.blocks); b++) {
-        float2 *x = a.scratch + ((int64_t)blockIdx.y * a.blocks + b) * points + row_start;
+        S *x = (S *)a.scratch + ((int64_t)blockIdx.y * a.blocks + b) * points + row_start;
         load_row(v, x, t);
         __syncwarp();
         f::forward(v, s, t, a.twiddles);
@@ -162,7 +166,7 @@ __global__ void __launch_bounds__(ROW_THREADS, Single ? 4 : 2)
             __syncwarp();
             f::forward(v, s, t, a.twiddles);
             if constexpr (Single)
-                multiply_row<false>(v, NULL, h, sign, t);
+                multiply_row<false>(v, v, h, sign, t);
             else
                 add_products(sum, v, h, sign, t);
         }
@@ -232,72 +236,100 @@ __global__ void __launch_bounds__(ROW_THREADS, 2)
     store_spectrum(sum, to, t);
 }
 
-/* block.x: groups of rows; block.y: response; block.z: split, whose sums are `pitch` transforms apart. */
+/* block.x: groups of rows; block.y: response; block.z: split, whose sums are `pitch` transforms apart. Sixteen points
+ * of the sum are in shared memory: no registers are left for them. */
+template <typename S>
 __global__ void __launch_bounds__(ROW_THREADS, 2)
     job_both(const __grid_constant__ gck_3pass_both a, int rows, int64_t pitch) {
+    constexpr int HELD = f::P - 2 * SUM_STASHED;
     extern __shared__ __align__(16) float2 shared[];
-    float2 *s = shared + threadIdx.x / 32 * f::shared, v[f::P], x[f::P], sum[f::P];
-    const int t = threadIdx.x % 32, response = blockIdx.y, group = a.sharing.group;
+    float2 *s = shared + threadIdx.x / 32 * f::shared, v[f::P], x[f::P], sum[HELD];
+    float4 *stash = (float4 *)(shared + ROWS_PER_BLOCK * f::shared) + threadIdx.x;
+    const int t = threadIdx.x % 32, response = blockIdx.y, end = (int)((blockIdx.z + 1ll) * a.units / a.splits);
     const int64_t row_start = warp_row_start(1), points = (int64_t)rows * ROW_POINTS;
-    const int units = sharing_rows(a.sharing) * a.blocks, end = (int)((blockIdx.z + 1ll) * units / a.splits);
-    const float2 *h = a.h + response * points + row_start;
+    S *h = (S *)a.h + response * points + row_start, *sums = (S *)a.sums + (blockIdx.z * pitch + response) * points;
     pdl_trigger();
     pdl_wait();
-#pragma unroll
-    for (int j = 0; j < f::P; j++)
-        sum[j] = make_float2(0.0f, 0.0f);
-#pragma unroll 1
-    for (int unit = (int)((int64_t)blockIdx.z * units / a.splits); unit < end; unit++) {
-        const int index = unit / a.blocks;
-        if (sharing_row(a.sharing, a.first_response + response, index) >= a.sharing.rows)
-            continue;
-        const int64_t place =
-            ((int64_t)(index / group * a.responses + response) * group + index % group) * a.blocks + unit % a.blocks;
-        load_row(x, a.x + place * points + row_start, t);
-        f::forward(x, s, t, a.twiddles);
-        __syncwarp();
-        load_row(v, a.g + place * points + row_start, t);
+    if (a.fresh) { /* each thread reads again what it has stored */
+        load_row(v, h, t);
         f::forward(v, s, t, a.twiddles);
-#pragma unroll
-        for (int j = 0; j < f::P; j++)
-            sum[j] = mul_add(v[j], make_float2(x[j].x, -x[j].y), sum[j]);
-        multiply_row<false>(v, NULL, h, -1.0f, t);
-        finish_row(v, s, a.g + place * points + row_start, a.twiddles, t);
+        store_spectrum(v, h, t);
         __syncwarp();
     }
-    store_spectrum(sum, a.sums + (blockIdx.z * pitch + response) * points + row_start, t);
+#pragma unroll
+    for (int j = 0; j < HELD; j++)
+        sum[j] = make_float2(0.0f, 0.0f);
+#pragma unroll
+    for (int i = 0; i < SUM_STASHED; i++)
+        stash[i * ROW_THREADS] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 1
+    for (int unit = (int)((int64_t)blockIdx.z * a.units / a.splits); unit < end; unit++) {
+        const int64_t start = ((int64_t)response * a.units + unit) * points + row_start;
+        load_row(x, (const S *)a.x + start, t);
+        f::forward(x, s, t, a.twiddles);
+        __syncwarp();
+        load_row(v, (const S *)a.g + start, t);
+        f::forward(v, s, t, a.twiddles);
+#pragma unroll
+        for (int j = 0; j < HELD; j++)
+            sum[j] = mul_add(v[j], make_float2(x[j].x, -x[j].y), sum[j]);
+#pragma unroll
+        for (int i = 0, j = HELD; i < SUM_STASHED; i++, j += 2) {
+            const float4 w = stash[i * ROW_THREADS];
+            const float2 a0 = mul_add(v[j], make_float2(x[j].x, -x[j].y), make_float2(w.x, w.y));
+            const float2 a1 = mul_add(v[j + 1], make_float2(x[j + 1].x, -x[j + 1].y), make_float2(w.z, w.w));
+            stash[i * ROW_THREADS] = make_float4(a0.x, a0.y, a1.x, a1.y);
+        }
+        multiply_row<false>(v, v, (const S *)h, -1.0f, t);
+        finish_row(v, s, (S *)a.g + start, a.twiddles, t);
+        __syncwarp();
+    }
+#pragma unroll
+    for (int j = 0; j < HELD; j++)
+        v[j] = sum[j];
+#pragma unroll
+    for (int i = 0, j = HELD; i < SUM_STASHED; i++, j += 2) {
+        const float4 w = stash[i * ROW_THREADS];
+        v[j] = make_float2(w.x, w.y);
+        v[j + 1] = make_float2(w.z, w.w);
+    }
+    if (a.splits == 1)
+        finish_row(v, s, sums + row_start, a.twiddles, t);
+    else
+        store_spectrum(v, sums + row_start, t);
 }
 
-/* Does so where each response has one row of one block: nothing is summed. block.y: response. */
-__global__ void __launch_bounds__(ROW_THREADS, 3) job_both_single(const __grid_constant__ gck_3pass_both a, int rows) {
+/* Does so where each response has one unit: nothing is summed. block.y: response. */
+template <typename S>
+__global__ void __launch_bounds__(ROW_THREADS, 2) job_both_single(const __grid_constant__ gck_3pass_both a, int rows) {
     extern __shared__ __align__(16) float2 shared[];
     float2 *s = shared + threadIdx.x / 32 * f::shared, v[f::P], x[f::P];
     const int t = threadIdx.x % 32;
     const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
     pdl_trigger();
     pdl_wait();
-    load_row(x, a.x + start, t);
+    load_row(x, (const S *)a.x + start, t);
     f::forward(x, s, t, a.twiddles);
     __syncwarp();
-    load_row(v, a.g + start, t);
+    load_row(v, (const S *)a.g + start, t);
     f::forward(v, s, t, a.twiddles);
 #pragma unroll
     for (int j = 0; j < f::P; j++)
         x[j] = mul_conj(v[j], x[j]);
-    finish_row(x, s, a.x + start, a.twiddles, t);
-    load_row(x, a.h + start, t);
+    finish_row(x, s, (S *)a.x + start, a.twiddles, t);
+    load_row(x, (const S *)a.h + start, t);
     __syncwarp();
     f::forward(x, s, t, a.twiddles);
 #pragma unroll
     for (int j = 0; j < f::P; j++)
         v[j] = mul_conj(v[j], x[j]);
-    finish_row(v, s, a.g + start, a.twiddles, t);
+    finish_row(v, s, (S *)a.g + start, a.twiddles, t);
 }
 
 /* block.x: groups of rows; block.y: transform. The splits are `pitch` transforms apart. */
+template <typename S>
 __global__ void __launch_bounds__(ROW_THREADS)
-    job_finish(int rows, int splits, int64_t pitch, const float2 *__restrict__ twiddles, const float2 *sums,
-               float2 *scratch) {
+    job_finish(int rows, int splits, int64_t pitch, const float2 *__restrict__ twiddles, const S *sums, S *scratch) {
     extern __shared__ __align__(16) float2 shared[];
     const int t = threadIdx.x % 32;
     const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
@@ -307,12 +339,12 @@ __global__ void __launch_bounds__(ROW_THREADS)
     load_spectrum(v, sums + start, t);
 #pragma unroll 1
     for (int s = 1; s < splits; s++) {
-        const float2 *from = sums + s * pitch * rows * ROW_POINTS + start;
+        const S *from = sums + s * pitch * rows * ROW_POINTS + start;
 #pragma unroll
         for (int j = 0; j < f::P; j += 2) {
-            const float4 w = *(const float4 *)(from + j * f::T + 2 * t);
-            v[j] = add(v[j], make_float2(w.x, w.y));
-            v[j + 1] = add(v[j + 1], make_float2(w.z, w.w));
+            const adjacent<S> w = *(const adjacent<S> *)(from + j * f::T + 2 * t);
+            v[j] = add(v[j], unpack(w.a));
+            v[j + 1] = add(v[j + 1], unpack(w.b));
         }
     }
     finish_row(v, shared + threadIdx.x / 32 * f::shared, scratch + start, twiddles, t);
@@ -328,35 +360,60 @@ dim3 row_grid(int size, int64_t per_rows, int64_t y, int64_t z) {
     return dim3((unsigned)(rows_of(size) / ROWS_PER_BLOCK * per_rows), (unsigned)y, (unsigned)z);
 }
 
+template <typename S>
+cudaError_t launch_spectra(int size, int64_t transforms, const float2 *twiddles, S *spectra, cudaStream_t stream) {
+    return launch_parts(transforms, 1, [=](int64_t first, int count) {
+        return launch_dependent(transform_rows<S>, row_grid(size, 1, count, 1), ROW_THREADS, ROW_BYTES, stream,
+                                rows_of(size), twiddles, spectra + first * rows_of(size) * ROW_POINTS);
+    });
+}
+
+template <typename S>
+cudaError_t launch_finish(int size, int64_t transforms, int64_t splits, const float2 *twiddles, const S *sums,
+                          S *scratch, cudaStream_t stream) {
+    return launch_parts(transforms, 1, [=](int64_t first, int count) {
+        const int64_t offset = first * rows_of(size) * ROW_POINTS;
+        return launch_dependent(job_finish<S>, row_grid(size, 1, count, 1), ROW_THREADS, ROW_BYTES, stream,
+                                rows_of(size), (int)splits, transforms, twiddles, sums + offset, scratch + offset);
+    });
+}
+
+/* Loads the kernels for transforms of S. */
+template <typename S> cudaError_t load_rows() {
+    cudaError_t err = load_kernel(job_multiply<true, S>, ROW_BYTES);
+    err = err ? err : load_kernel(job_both<S>, BOTH_BYTES);
+    err = err ? err : load_kernel(job_both_single<S>, ROW_BYTES);
+    err = err ? err : load_kernel(transform_rows<S>, ROW_BYTES);
+    return err ? err : load_kernel(job_finish<S>, ROW_BYTES);
+}
+
 } // namespace
 
 cudaError_t gck_3pass_load(int shared_bytes_max) {
-    cudaError_t err = load_kernel(job_multiply<false>, ROW_BYTES);
-    err = err ? err : load_kernel(job_multiply<true>, ROW_BYTES);
+    cudaError_t err = load_rows<float2>();
+    err = err ? err : load_rows<gck_packed>();
+    err = err ? err : load_kernel(job_multiply<false, float2>, ROW_BYTES);
     err = err ? err : load_kernel(job_sum<false, false>, ROW_BYTES);
     err = err ? err : load_kernel(job_sum<false, true>, ROW_BYTES);
     err = err ? err : load_kernel(job_sum<true, false>, ROW_BYTES);
     err = err ? err : load_kernel(job_sum<true, true>, ROW_BYTES);
     err = err ? err : load_kernel(job_correlate, ROW_BYTES);
-    err = err ? err : load_kernel(job_both, ROW_BYTES);
-    err = err ? err : load_kernel(job_both_single, ROW_BYTES);
-    err = err ? err : load_kernel(transform_rows, ROW_BYTES);
-    err = err ? err : load_kernel(job_finish, ROW_BYTES);
     return err ? err : gck_3pass_load_columns(shared_bytes_max);
 }
 
-cudaError_t gck_3pass_spectra(int size, int64_t transforms, const float2 *twiddles, float2 *spectra,
+cudaError_t gck_3pass_spectra(int size, int64_t transforms, int packed, const float2 *twiddles, float2 *spectra,
                               cudaStream_t stream) {
-    return launch_parts(transforms, 1, [=](int64_t first, int count) {
-        return launch_dependent(transform_rows, row_grid(size, 1, count, 1), ROW_THREADS, ROW_BYTES, stream,
-                                rows_of(size), twiddles, spectra + first * rows_of(size) * ROW_POINTS);
-    });
+    return packed ? launch_spectra(size, transforms, twiddles, (gck_packed *)spectra, stream)
+                  : launch_spectra(size, transforms, twiddles, spectra, stream);
 }
 
 cudaError_t gck_3pass_multiply(int size, const gck_3pass_products *p, cudaStream_t stream) {
     const int ranges = (p->blocks + p->per_warp - 1) / p->per_warp;
-    return launch_dependent(p->fresh ? job_multiply<true> : job_multiply<false>, row_grid(size, ranges, p->count, 1),
-                            ROW_THREADS, ROW_BYTES, stream, *p, rows_of(size), ranges);
+    const auto kernel = p->packed  ? job_multiply<true, gck_packed>
+                        : p->fresh ? job_multiply<true, float2>
+                                   : job_multiply<false, float2>;
+    return launch_dependent(kernel, row_grid(size, ranges, p->count, 1), ROW_THREADS, ROW_BYTES, stream, *p,
+                            rows_of(size), ranges);
 }
 
 cudaError_t gck_3pass_sum(int size, const gck_3pass_sums *sums, cudaStream_t stream) {
@@ -379,16 +436,16 @@ cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaS
 
 cudaError_t gck_3pass_gradients(int size, const gck_3pass_both *job, cudaStream_t stream) {
     const dim3 grid = row_grid(size, 1, job->responses, job->splits);
-    return job->single ? launch_dependent(job_both_single, grid, ROW_THREADS, ROW_BYTES, stream, *job, rows_of(size))
-                       : launch_dependent(job_both, grid, ROW_THREADS, ROW_BYTES, stream, *job, rows_of(size),
-                                          (int64_t)job->responses);
+    if (job->single)
+        return launch_dependent(job->packed ? job_both_single<gck_packed> : job_both_single<float2>, grid, ROW_THREADS,
+                                ROW_BYTES, stream, *job, rows_of(size));
+    return launch_dependent(job->packed ? job_both<gck_packed> : job_both<float2>, grid, ROW_THREADS, BOTH_BYTES,
+                            stream, *job, rows_of(size), (int64_t)job->responses);
 }
 
-cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, const float2 *twiddles, const float2 *sums,
-                             float2 *scratch, cudaStream_t stream) {
-    return launch_parts(transforms, 1, [=](int64_t first, int count) {
-        const int64_t offset = first * rows_of(size) * ROW_POINTS;
-        return launch_dependent(job_finish, row_grid(size, 1, count, 1), ROW_THREADS, ROW_BYTES, stream, rows_of(size),
-                                (int)splits, transforms, twiddles, sums + offset, scratch + offset);
-    });
+cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, int packed, const float2 *twiddles,
+                             const float2 *sums, float2 *scratch, cudaStream_t stream) {
+    return packed ? launch_finish(size, transforms, splits, twiddles, (const gck_packed *)sums, (gck_packed *)scratch,
+                                  stream)
+                  : launch_finish(size, transforms, splits, twiddles, sums, scratch, stream);
 }

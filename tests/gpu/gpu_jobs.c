@@ -340,7 +340,7 @@ static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **
     double worst = -HUGE_VAL;
     for (int size = 0; size < GCK_3PASS_SIZES; size++) {
         const int64_t points = gck_3pass_query(size).points;
-        for (int operation = 0; operation < 3 && !(jobs_quick && size > 1); operation++)
+        for (int operation = 0; operation < 4 && !(jobs_quick && size > 1); operation++)
             for (int i = 0; i < (size > 2 || jobs_quick ? 1 : 4); i++)
                 worst =
                     fmax(worst, run_by(&random, operation, &gc_rows_three_pass, points, size > 2 ? points / 8 : points,
@@ -349,6 +349,32 @@ static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **
                                                 : 0));
     }
     print_message("three kernels: %.1f dB at worst\n", worst);
+}
+
+/* Rows of halves, whose transforms have 4 bytes a point. */
+static void test_halves_in_three_kernels_agree_with_the_oracle(void **state) {
+    (void)state;
+    static const int operations[] = {GPUCONV_ARRAYS_CONVOLVE, GPUCONV_ARRAYS_GRADIENT_SIGNAL,
+                                     GPUCONV_ARRAYS_GRADIENT_BOTH};
+    oracle_random random = {110};
+    const int before = served;
+    for (int size = 0; size < (jobs_quick ? 1 : 3); size++)
+        for (int i = jobs_quick ? 8 : 0; i < (jobs_quick ? 12 : 18); i++) {
+            const int64_t points = gck_3pass_query(size).points;
+            trial_shape s = random_shape(&random, operations[i % 3], points / 2,
+                                         i < 9    ? 0
+                                         : i == 9 ? 2 * points + 77 /* several parts, which are not packed */
+                                                  : points);
+            s.frames = s.output_frames = gc_round_up(gc_max(s.frames, s.taps), 8);
+            s.offset = i % 2 ? 0 : (s.taps - 1) / 2; /* all that is loud is kept: the error is that of the whole row */
+            for (int a = 0; a < 3; a++) {
+                s.type[a] = GPUCONV_SAMPLE_F16;
+                s.step[a] = 1;
+                s.kind[a] = a == 1 ? ROWS_RAGGED : ROWS_PLAIN;
+            }
+            run_shape(&random, &s, &gc_rows_three_pass, 2 * points);
+        }
+    CHECK(served > before, "no job was served");
 }
 
 /* Small chunks, so that rows and segments are in several of them. */
@@ -505,6 +531,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_operation_on_the_chip_agrees_with_the_oracle),
         cmocka_unit_test(test_every_operation_by_direct_sums_agrees_with_the_oracle),
         cmocka_unit_test(test_every_operation_in_three_kernels_agrees_with_the_oracle),
+        cmocka_unit_test(test_halves_in_three_kernels_agree_with_the_oracle),
         cmocka_unit_test(test_short_responses_by_direct_sums_agree_with_the_oracle),
         cmocka_unit_test(test_halves_by_products_on_tensor_cores_agree_with_the_oracle),
         cmocka_unit_test(test_filters_that_change_with_time_agree_with_the_oracle),

@@ -365,18 +365,20 @@ cudaError_t gck_3pass_load(int shared_bytes_max);         /* as gck_chip_load */
 cudaError_t gck_3pass_load_columns(int shared_bytes_max); /* the part of three_pass_columns.cu */
 
 /* Blocks of rows that the columns read or write: block b of `blocks` of row number r is transform r blocks + b of the
- * scratch memory. Row number r is row `first_row` + r; with `inner` it is first_row + (r / inner) outer + r mod inner,
- * and does not exist from `limit` on. Point m of block b is frame (first_block + b) step + shift + m of the row. */
+ * scratch memory. Row number r is row `first_row` + r. With `per` the rows of a response follow one another: with i = r
+ * mod per it is row first_row + (r / per) group + (i / group) outer + i mod group, and does not exist from `limit` on;
+ * reading, its points are zero. Point m of block b is frame (first_block + b) step + shift + m of the row. */
 typedef struct gck_3pass_blocks {
     gck_rows rows;
     const float *gain; /* per row, or NULL */
     int first_row, count, blocks;
-    int inner, outer, limit; /* with `inner` count is at most 65535 */
+    int per, group, outer, limit; /* with `per` count is at most 65535 */
     int64_t first_block, step, shift;
     int window;     /* reading: points from here on are zero */
     int lo, kept;   /* writing: the points lo .. lo + kept - 1 of a block are frames from (first_block + b) step on */
     float scale;    /* reading */
     int accumulate; /* writing */
+    int packed;     /* points of the transforms have 4 bytes (three_pass.cuh), not 8: for halves */
     int whole; /* rows of adjacent floats of one stride, no gain, scale 1, from block 0, every block within its row */
 } gck_3pass_blocks;
 
@@ -388,8 +390,9 @@ cudaError_t gck_3pass_forward(int size, const gck_3pass_blocks *from, const floa
 cudaError_t gck_3pass_inverse(int size, const gck_3pass_blocks *to, const float2 *twiddles, const float2 *scratch,
                               cudaStream_t stream);
 
-/* Transforms the rows of `transforms` transforms in place: spectra in the layout of the products. */
-cudaError_t gck_3pass_spectra(int size, int64_t transforms, const float2 *twiddles, float2 *spectra,
+/* Transforms the rows of `transforms` transforms in place: spectra in the layout of the products. packed: as above,
+ * here and below. */
+cudaError_t gck_3pass_spectra(int size, int64_t transforms, int packed, const float2 *twiddles, float2 *spectra,
                               cudaStream_t stream);
 
 /* Products with one response of one part per row: count x blocks transforms in place. */
@@ -401,6 +404,7 @@ typedef struct gck_3pass_products {
     const float2 *twiddles;
     const float2 *responses; /* from response `first_response` on: columns if `fresh`, else spectra */
     int first_response, fresh;
+    int packed; /* with `fresh` alone */
     float2 *scratch;
 } gck_3pass_products;
 
@@ -439,17 +443,16 @@ typedef struct gck_3pass_correlations {
 
 cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaStream_t stream);
 
-/* Both gradients of all rows of `responses` responses from `first_response` on. Row number `index` of those that share
- * response r has place ((index / group) responses + r) group + index mod group, times `blocks`, in x and in g, which
- * are columns. The products conj(H) G, transformed back, take the places of g. The sums of conj(X) G go to `sums`, for
- * gck_3pass_finish; or, with `single`, where each response has one row of one block, they take the places of x,
- * transformed back. */
+/* Both gradients of `responses` responses. x and g have `units` columns for each response, one after another. The
+ * products conj(H) G, transformed back, take the places of g. The sums of conj(X) G go to `sums`: with one split
+ * transformed back, else for gck_3pass_finish. With `single` each response has one unit, and its sum, transformed back,
+ * takes the place of x. */
 typedef struct gck_3pass_both {
-    gck_sharing sharing;
-    int first_response, responses, blocks, splits;
-    int single;
+    int responses, units, splits;
+    int single, packed;
+    int fresh; /* h are columns, which become spectra in place: with one split or `single` */
     const float2 *twiddles;
-    const float2 *h; /* a transform for each response: columns if `single`, else spectra */
+    float2 *h; /* a transform for each response */
     float2 *x, *g;
     float2 *sums; /* splits x responses transforms */
 } gck_3pass_both;
@@ -458,8 +461,8 @@ cudaError_t gck_3pass_gradients(int size, const gck_3pass_both *job, cudaStream_
 
 /* Adds up the splits of `transforms` sums and transforms their rows back, into `scratch`, which may be `sums` if there
  * is one split. */
-cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, const float2 *twiddles, const float2 *sums,
-                             float2 *scratch, cudaStream_t stream);
+cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, int packed, const float2 *twiddles,
+                             const float2 *sums, float2 *scratch, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -219,7 +219,8 @@ typedef struct gc_job_shape {
     int64_t linear;      /* the responses of blocks cross over the hop */
     int64_t narrow;      /* the samples that are written have 16 bits */
     int64_t gates;       /* a sum of gc_job_gates */
-    int64_t halves;      /* all samples have the same type of 16 bits, adjacent, in rows at multiples of 16 bytes */
+    int64_t halves;      /* the gpuconv_sample_type of all samples if it has 16 bits and they are adjacent, in rows at
+                            multiples of 16 bytes; else 0 */
     int64_t plain;       /* GRADIENT_BOTH: signal, output, response and signal_gradient have one type; there is neither
                             gain nor accumulation */
     int64_t spread;      /* a sum of gc_job_arrays: those whose step is not 1 */
@@ -310,8 +311,11 @@ typedef struct gc_rows_plan {
     /* Three kernels: the job is cut into chunks of `rows` rows (batches if there are routes) and of `chunk_segments`
      * segments. Transforms in the workspace: */
     int64_t rows, chunk_segments;
-    bool rolling; /* responses belong to their chunk; else they are kept for all chunks */
-    bool sums;    /* products are summed (gck_3pass_sum), else multiplied in place */
+    bool packed;    /* transforms in the workspace have 4 bytes a point, else 8 */
+    int64_t stride; /* of a transform in the workspace, in units of 8 bytes */
+    bool shared;    /* a chunk has `rows` responses instead, with all of their rows */
+    bool rolling;   /* responses belong to their chunk; else they are kept for all chunks */
+    bool sums;      /* products are summed (gck_3pass_sum), else multiplied in place */
     int64_t response_transforms, source_transforms, result_transforms;
     int64_t
         copies_at;  /* where the workspace has the copies of arrays that the kernels do not serve; 0: there are none */

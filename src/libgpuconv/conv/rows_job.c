@@ -249,6 +249,7 @@ static gpuconv_status check_both(const gpuconv_arrays *place, const gpuconv_arra
     if (!status)
         status = gc_job_check(place, &part[1], &second, error);
     s->operation = job->operation;
+    s->halves = x->type == gx->type && job->response_gradient.type == gx->type ? s->halves : 0;
     s->plain = x->type == y->type && x->type == gx->type && (job->prepared || x->type == job->response.type) &&
                !job->gain && !job->accumulate;
     s->spread = spread_arrays(job);
@@ -285,7 +286,7 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
                         .signal_frames = job->signal.frames,
                         .output_frames = job->output.frames,
                         .offset = job->offset,
-                        .halves = uses_response(job) && has_halves(job),
+                        .halves = uses_response(job) && has_halves(job) ? (int64_t)job->signal.type : 0,
                         .spread = spread_arrays(job)};
     gpuconv_status status = check_varying(job, s, error);
     if (!status)

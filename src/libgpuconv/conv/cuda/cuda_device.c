@@ -57,8 +57,8 @@ gpuconv_status gc_cuda_choose_device(int wanted, int *device, gpuconv_error *err
 /* What is taken where the driver does not say. */
 static const double some_clock = 1.5e9, some_bandwidth = 6e11;
 
-/* Transforms of this many bytes fill the device several times over; more only take memory. */
-enum { WORKSPACE_BYTES = 256 << 20 };
+/* Transforms of this many bytes for each multiprocessor fill the device many times over; more only take memory. */
+enum { WORKSPACE_BYTES = 4 << 20 };
 
 cudaError_t gc_cuda_read_device(int number, gc_device *d) {
     int clock = 0, memory_clock = 0, bus = 0;
@@ -83,7 +83,7 @@ cudaError_t gc_cuda_read_device(int number, gc_device *d) {
                      .shared_memory = offered.shared_bytes,
                      .resident_shared_memory = (int64_t)p.sharedMemPerMultiprocessor,
                      .resident_threads = p.maxThreadsPerMultiProcessor,
-                     .workspace = WORKSPACE_BYTES};
+                     .workspace = (int64_t)offered.multiprocessors * WORKSPACE_BYTES};
     snprintf(d->name, sizeof d->name, "%.127s", p.name);
     return cudaSuccess;
 }

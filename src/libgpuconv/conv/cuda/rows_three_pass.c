@@ -2,11 +2,10 @@
  * Rows by transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu), for any number of taps. The time is
  * that of the points that cross the memory, and of the launches.
  *
- * Both gradients at once: a chunk is a range of responses with all of their rows. The sources hold the transforms of x,
- * the results those of g and, in their place, those of the gradient by the signal.
- *
  * A job is computed chunk by chunk, so that the workspace does not grow with the batch. A chunk is a range of rows (of
- * batches, if there are routes) and of segments. The workspace:
+ * batches, if there are routes) and of segments, or, where rows share responses and for both gradients, a range of
+ * responses with all of their rows. For both gradients the sources hold the transforms of x, the results those of g
+ * and, in their place, those of the gradient by the signal. The workspace:
  *
  *      responses   transforms of the responses, or the sums of a gradient by the responses and their transforms back
  *      sources     transforms of the segments that are read (x for that gradient)
@@ -77,35 +76,52 @@ static int64_t rows_of_response(const gc_job_shape *s) {
     return gc_divide_up(s->rows, s->group * s->responses) * s->group;
 }
 
-/* Plans both gradients. Returns false if the rows of one response do not fit into a chunk. */
-static bool plan_both(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
+/* Plans chunks of responses with all of their rows, for products in place and for both gradients. Returns false if the
+ * rows of one response do not fit into a chunk. */
+static bool plan_shared(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
     const gc_job_shape *s = &problem->rows.shape;
-    const int64_t blocks = rows_of_response(s) * p->segments, sums = p->sums ? 2 : 0;
-    const int64_t most = device->workspace / (p->points * (int64_t)sizeof(float2)), each = 2 * blocks + 1 + sums;
-    p->rows = gc_min(gc_min(s->responses, most / each), GRID_MAX / rows_of_response(s));
-    if (p->parts > 1 || p->rows < 1 || p->segments > GRID_MAX)
+    const bool both = s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
+    const int64_t fresh = problem->rows.spectra ? 0 : 1, sums = both && p->sums ? 2 : 0;
+    const int64_t units = rows_of_response(s) * p->segments, each = (both ? 2 : 1) * units + fresh + sums;
+    const bool packed = s->halves == GPUCONV_SAMPLE_F16 && fresh;
+    const int64_t stride = packed ? p->points / 2 : p->points;
+    const int64_t most = device->workspace / (stride * (int64_t)sizeof(float2));
+    const int64_t rows = gc_min(gc_min(s->responses, most / each), GRID_MAX / rows_of_response(s));
+    if (p->parts > 1 || rows < 1 || p->segments > GRID_MAX)
         return false;
-    const int64_t chunks = gc_divide_up(s->responses, p->rows), warps = p->rows * (p->points / 1024);
+    const int64_t chunks = gc_divide_up(s->responses, rows), warps = rows * (p->points / 1024);
+    p->packed = packed;
+    p->stride = stride;
+    p->shared = true;
     p->rows = gc_divide_up(s->responses, chunks);
-    p->splits = gc_max(1, gc_min(gc_min(blocks, 64), gc_divide_up((int64_t)device->multiprocessors * 16, warps)));
-    p->response_transforms = p->rows * (1 + (p->sums ? p->splits : 0));
-    p->source_transforms = p->result_transforms = p->rows * blocks;
+    p->splits = gc_max(1, gc_min(gc_min(units, 64), gc_divide_up((int64_t)device->multiprocessors * 16, warps)));
+    p->response_transforms = p->rows * (fresh + (sums ? p->splits : 0));
+    p->source_transforms = p->rows * units;
+    p->result_transforms = both ? p->rows * units : 0;
     p->bytes =
-        (p->response_transforms + p->source_transforms + p->result_transforms) * p->points * (int64_t)sizeof(float2);
-    p->seconds = size_point[p->size] * (double)p->points * costs->seconds[GC_COST_CUDA_LONG] *
-                     ((double)s->responses * (double)blocks * 1.5 + (double)s->responses * (p->sums ? 0.9 : 0.6)) +
-                 (double)chunks * 7 * GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
+        (p->response_transforms + p->source_transforms + p->result_transforms) * p->stride * (int64_t)sizeof(float2);
+    p->seconds =
+        size_point[p->size] * (double)p->points * costs->seconds[GC_COST_CUDA_LONG] *
+            ((double)s->responses * (double)units * (both ? 1.5 : 1.0) + (double)s->responses * (sums    ? 0.9
+                                                                                                 : both  ? 0.6
+                                                                                                 : fresh ? 0.3
+                                                                                                         : 0.1)) +
+        (double)chunks * (both ? 7 : 4) * GC_ROWS_LAUNCH * costs->seconds[GC_COST_CUDA_LAUNCH];
     return true;
 }
 
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
     const gc_job_shape *s = &problem->rows.shape;
     (void)gc_rows_cut(s, p);
+    p->stride = p->points;
+    const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     if (s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH) {
         p->sums = problem->rows.spectra || p->segments > 1 || rows_of_response(s) > 1;
-        return plan_both(problem, device, costs, p);
+        return plan_shared(problem, device, costs, p);
     }
-    const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
+    if (!routed && !gradient && (s->halves == GPUCONV_SAMPLE_F16 || rows_of_response(s) > 1) &&
+        plan_shared(problem, device, costs, p))
+        return true;
     const ends e = ends_of(s);
     const int64_t items = e.items, sources = e.sources, targets = e.targets;
     p->sums = !gradient && (routed || p->parts > 1);
@@ -164,52 +180,66 @@ typedef struct work {
     cudaError_t err;
 } work;
 
-/* Transforms the columns of the blocks of rows first .. first + count - 1 into `to`. */
-static void forward(work *w, gck_3pass_blocks from, int64_t first, int64_t count, float2 *to) {
-    from.first_row = (int)first;
-    from.count = (int)count;
+/* Transforms the columns of blocks into `to`. */
+static void forward(work *w, gck_3pass_blocks from, float2 *to) {
     GC_CUDA_TRY(w->err, gck_3pass_forward(w->plan->size, &from, w->twiddles, to, w->stream));
 }
 
-static void inverse(work *w, gck_3pass_blocks to, int64_t first, int64_t count, const float2 *from) {
-    to.first_row = (int)first;
-    to.count = (int)count;
+static void inverse(work *w, gck_3pass_blocks to, const float2 *from) {
     GC_CUDA_TRY(w->err, gck_3pass_inverse(w->plan->size, &to, w->twiddles, from, w->stream));
 }
 
-/* Returns the blocks of an array of responses: one for each part. */
-static gck_3pass_blocks response_blocks(const work *w, const gpuconv_rows *array) {
+/* Returns the blocks of an array of responses, those of a chunk: one for each part. */
+static gck_3pass_blocks response_blocks(const work *w, const gpuconv_rows *array, const chunk *c) {
     const gc_rows_plan *p = w->plan;
     return (gck_3pass_blocks){.rows = gc_cuda_kernel_rows(array),
+                              .first_row = (int)c->response,
+                              .count = (int)c->responses,
                               .blocks = (int)p->parts,
                               .step = p->part_taps,
                               .window = (int)p->part_taps,
                               .kept = (int)p->part_taps,
                               .scale = 1.0f / (float)p->points,
-                              .accumulate = w->job->accumulate};
+                              .accumulate = w->job->accumulate,
+                              .packed = p->packed};
 }
 
-/* Returns `segments` blocks of an array from segment `first` on. */
-static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_rows *array, int64_t first, int64_t segments) {
+/* Returns the blocks of an array for a chunk: `each` rows for a row of it, and `behind` segments more. */
+static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_rows *array, const chunk *c, int each,
+                                      int64_t behind) {
     const gc_rows_plan *p = w->plan;
-    return (gck_3pass_blocks){.rows = gc_cuda_kernel_rows(array),
-                              .blocks = (int)segments,
-                              .first_block = first,
-                              .step = p->hop,
-                              .window = (int)(2 * p->points),
-                              .lo = (int)p->lo,
-                              .kept = (int)p->hop,
-                              .scale = 1.0f,
-                              .accumulate = w->job->accumulate};
+    gck_3pass_blocks a = {.rows = gc_cuda_kernel_rows(array),
+                          .first_row = (int)c->row * each,
+                          .count = (int)c->rows * each,
+                          .blocks = (int)(c->segments + behind),
+                          .first_block = c->segment,
+                          .step = p->hop,
+                          .window = (int)(2 * p->points),
+                          .lo = (int)p->lo,
+                          .kept = (int)p->hop,
+                          .scale = 1.0f,
+                          .accumulate = w->job->accumulate,
+                          .packed = p->packed};
+    if (p->shared) {
+        const gc_job_shape *s = &w->call->shape;
+        a.per = (int)rows_of_response(s);
+        a.group = (int)s->group;
+        a.outer = (int)(s->responses * s->group);
+        a.limit = (int)s->rows;
+        a.first_row = (int)(c->response * s->group);
+        a.count = (int)c->responses * a.per;
+        a.blocks = (int)p->segments;
+    }
+    return a;
 }
 
-/* Transforms fresh responses: the columns; the rows too, if products are summed. */
+/* Transforms fresh responses: the columns; the rows too, if products are summed, unless one kernel does both. */
 static void transform_responses(work *w, const chunk *c) {
     const gc_rows_plan *p = w->plan;
-    forward(w, response_blocks(w, &w->job->response), c->response, c->responses, w->responses);
-    if (p->sums)
-        GC_CUDA_TRY(w->err,
-                    gck_3pass_spectra(w->plan->size, c->responses * p->parts, w->twiddles, w->responses, w->stream));
+    forward(w, response_blocks(w, &w->job->response, c), w->responses);
+    if (p->sums && !(p->shared && p->splits == 1))
+        GC_CUDA_TRY(w->err, gck_3pass_spectra(p->size, c->responses * p->parts, p->packed, w->twiddles, w->responses,
+                                              w->stream));
 }
 
 /* Multiplies the sources of a chunk in place, or sums the products into the results. */
@@ -231,6 +261,7 @@ static void multiply(work *w, const chunk *c) {
                                       .responses = spectra,
                                       .first_response = kept ? 0 : (int)c->response,
                                       .fresh = !kept,
+                                      .packed = p->packed,
                                       .scratch = w->sources};
         GC_CUDA_TRY(w->err, gck_3pass_multiply(w->plan->size, &a, w->stream));
         return;
@@ -262,28 +293,27 @@ static void convolve(work *w, const chunk *c) {
     const gc_rows_plan *p = w->plan;
     const gpuconv_rows *source = w->convolve ? &w->job->signal : &w->job->output;
     const gpuconv_rows *target = w->convolve ? &w->job->output : &w->job->signal;
-    gck_3pass_blocks from = signal_blocks(w, source, c->segment, c->segments + p->parts - 1);
-    gck_3pass_blocks to = signal_blocks(w, target, c->segment, c->segments);
+    gck_3pass_blocks from = signal_blocks(w, source, c, w->inputs, p->parts - 1);
+    gck_3pass_blocks to = signal_blocks(w, target, c, w->outputs, 0);
     from.shift = p->shift;
     from.gain = w->convolve ? w->job->gain : NULL;
     to.gain = w->convolve ? NULL : w->job->gain;
-    forward(w, from, c->row * w->inputs, c->rows * w->inputs, w->sources);
+    forward(w, from, w->sources);
     multiply(w, c);
-    inverse(w, to, c->row * w->outputs, c->rows * w->outputs, p->sums ? w->results : w->sources);
+    inverse(w, to, p->sums ? w->results : w->sources);
 }
 
 /* Adds the products of a chunk to the sums of its responses. */
 static void correlate(work *w, const chunk *c, bool add) {
     const gc_rows_plan *p = w->plan;
-    const int64_t behind = c->segments + p->parts - 1;
-    gck_3pass_blocks x = signal_blocks(w, &w->job->signal, c->segment, c->segments);
-    gck_3pass_blocks g = signal_blocks(w, &w->job->output, c->segment, behind);
+    gck_3pass_blocks x = signal_blocks(w, &w->job->signal, c, w->inputs, 0);
+    gck_3pass_blocks g = signal_blocks(w, &w->job->output, c, w->outputs, p->parts - 1);
     x.window = (int)p->hop;
     x.gain = w->job->gain;
     x.scale = 1.0f / (float)p->points;
     g.shift = p->shift;
-    forward(w, x, c->row * w->inputs, c->rows * w->inputs, w->sources);
-    forward(w, g, c->row * w->outputs, c->rows * w->outputs, w->results);
+    forward(w, x, w->sources);
+    forward(w, g, w->results);
     const gck_3pass_correlations a = {.sharing = w->sharing,
                                       .route = w->routed ? w->call->prepared->ends : NULL,
                                       .first_row = (int)c->row,
@@ -306,60 +336,59 @@ static void correlate(work *w, const chunk *c, bool add) {
 /* Transforms the sums back and stores them. The columns follow the sums in the workspace. */
 static void finish(work *w, const chunk *c) {
     const gc_rows_plan *p = w->plan;
-    float2 *columns = w->responses + c->responses * p->parts * p->splits * p->points;
-    GC_CUDA_TRY(w->err, gck_3pass_finish(w->plan->size, c->responses * p->parts, p->splits, w->twiddles, w->responses,
+    float2 *columns = w->responses + c->responses * p->parts * p->splits * p->stride;
+    GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, c->responses * p->parts, p->splits, 0, w->twiddles, w->responses,
                                          columns, w->stream));
-    inverse(w, response_blocks(w, &w->job->response), c->response, c->responses, columns);
-}
-
-/* Returns the blocks of all rows of `responses` responses from number `first` on. */
-static gck_3pass_blocks shared_blocks(const work *w, const gpuconv_rows *array, int64_t first, int64_t responses) {
-    const gck_sharing *s = &w->sharing;
-    gck_3pass_blocks a = signal_blocks(w, array, 0, w->plan->segments);
-    a.inner = (int)responses * s->group;
-    a.outer = s->responses * s->group;
-    a.limit = s->rows;
-    a.first_row = (int)first * s->group;
-    a.count = (int)(responses * rows_of_response(&w->call->shape));
-    return a;
+    inverse(w, response_blocks(w, &w->job->response, c), columns);
 }
 
 /* Queues both gradients of a chunk of responses. */
-static void run_both(work *w, int64_t first, int64_t responses) {
+static void run_both(work *w, const chunk *c) {
     const gc_rows_plan *p = w->plan;
     const gpuconv_arrays_job *job = w->job;
     const gc_cuda_responses *kept = w->call->prepared;
-    const float2 *h = kept ? kept->spectra + first * p->points : w->responses;
-    float2 *sums = w->responses + responses * p->points;
-    gck_3pass_blocks x = shared_blocks(w, &job->signal, first, responses);
-    gck_3pass_blocks g = shared_blocks(w, &job->output, first, responses);
-    const gck_3pass_blocks gx = shared_blocks(w, &job->signal_gradient, first, responses);
+    float2 *sums = w->responses + (kept ? 0 : c->responses * p->stride);
+    gck_3pass_blocks x = signal_blocks(w, &job->signal, c, 1, 0), g = signal_blocks(w, &job->output, c, 1, 0);
     x.window = (int)p->hop;
     x.scale = 1.0f / (float)p->points;
     g.shift = p->shift;
-    if (!kept)
-        forward(w, response_blocks(w, &job->response), first, responses, w->responses);
-    if (!kept && p->sums)
-        GC_CUDA_TRY(w->err, gck_3pass_spectra(p->size, responses, w->twiddles, w->responses, w->stream));
-    forward(w, x, x.first_row, x.count, w->sources);
-    forward(w, g, g.first_row, g.count, w->results);
-    const gck_3pass_both a = {.sharing = w->sharing,
-                              .first_response = (int)first,
-                              .responses = (int)responses,
-                              .blocks = (int)p->segments,
+    forward(w, x, w->sources);
+    forward(w, g, w->results);
+    const gck_3pass_both a = {.responses = (int)c->responses,
+                              .units = (int)c->segments,
                               .splits = (int)p->splits,
                               .single = !p->sums,
+                              .packed = p->packed,
+                              .fresh = !kept && p->splits == 1,
                               .twiddles = w->twiddles,
-                              .h = h,
+                              .h = kept ? kept->spectra + c->response * p->points : w->responses,
                               .x = w->sources,
                               .g = w->results,
                               .sums = sums};
     GC_CUDA_TRY(w->err, gck_3pass_gradients(p->size, &a, w->stream));
-    inverse(w, gx, gx.first_row, gx.count, w->results);
-    const gck_3pass_blocks gh = response_blocks(w, &job->response_gradient);
-    if (p->sums)
-        GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, responses, p->splits, w->twiddles, sums, w->sources, w->stream));
-    inverse(w, gh, first, responses, w->sources);
+    inverse(w, signal_blocks(w, &job->signal_gradient, c, 1, 0), w->results);
+    if (p->sums && p->splits > 1)
+        GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, c->responses, p->splits, p->packed, w->twiddles, sums, w->sources,
+                                             w->stream));
+    inverse(w, response_blocks(w, &job->response_gradient, c), p->sums && p->splits == 1 ? sums : w->sources);
+}
+
+/* Queues a job in chunks of responses, whose rows follow one another as if they were segments of one row. */
+static cudaError_t run_shared(work *w) {
+    const gc_rows_plan *p = w->plan;
+    const int64_t responses = w->sharing.responses, units = rows_of_response(&w->call->shape) * p->segments;
+    w->sharing = (gck_sharing){.rows = (int)responses, .group = 1, .responses = (int)responses};
+    for (int64_t first = 0; first < responses; first += p->rows) {
+        const int64_t count = gc_min(p->rows, responses - first);
+        const chunk c = {.row = first, .rows = count, .segments = units, .response = first, .responses = count};
+        if (!w->call->prepared)
+            transform_responses(w, &c);
+        if (w->call->shape.operation == GPUCONV_ARRAYS_GRADIENT_BOTH)
+            run_both(w, &c);
+        else
+            convolve(w, &c);
+    }
+    return w->err;
 }
 
 /* Returns the chunk of rows from `row` on, with the responses that it uses. */
@@ -389,13 +418,10 @@ static cudaError_t run(const gc_cuda_call *call, cudaStream_t stream) {
               .inputs = (int)e.sources,
               .outputs = (int)e.targets,
               .stream = stream};
-    w.sources = w.responses + p->response_transforms * p->points;
-    w.results = w.sources + p->source_transforms * p->points;
-    if (operation == GPUCONV_ARRAYS_GRADIENT_BOTH) {
-        for (int64_t first = 0; first < w.sharing.responses; first += p->rows)
-            run_both(&w, first, gc_min(p->rows, w.sharing.responses - first));
-        return w.err;
-    }
+    w.sources = w.responses + p->response_transforms * p->stride;
+    w.results = w.sources + p->source_transforms * p->stride;
+    if (p->shared)
+        return run_shared(&w);
     for (int64_t row = 0; row < e.items; row += p->rows) {
         chunk c = chunk_of(&w, row, e.items);
         if (!gradient && !call->prepared && (p->rolling || row == 0))
@@ -423,7 +449,7 @@ static cudaError_t spectra(const gc_cuda_responses *r, const gpuconv_rows *rows,
                                    .window = (int)p->part_taps,
                                    .scale = 1.0f / (float)p->points};
     cudaError_t err = gck_3pass_forward(p->size, &from, twiddles, r->spectra, stream);
-    return GC_CUDA_TRY(err, gck_3pass_spectra(p->size, r->base.rows * p->parts, twiddles, r->spectra, stream));
+    return GC_CUDA_TRY(err, gck_3pass_spectra(p->size, r->base.rows * p->parts, 0, twiddles, r->spectra, stream));
 }
 
 const gc_cuda_rows gc_rows_three_pass = {
