@@ -1,16 +1,19 @@
 """Times gpuconv in PyTorch and CuPy on an NVIDIA GPU beside torchaudio and CuPy, in one run.
 
-    python python/benchmarks/on_gpu.py [--runs N] [--figures FILE]
+    python python/benchmarks/on_gpu.py [--training] [--runs N] [--figures FILE]
 
 Responses are fresh in every call unless a row says "kept". Times are medians of N (default 15) warm calls. "ms" is time on
 the device: between CUDA events, with the queue filled beforehand, so that the host is not part of it. "us on the host" is
 the time of the Python call. Every output is compared as a whole with float64, and the memory that it is written to was
 filled with NaN before. torchaudio.functional.fftconvolve stands for its formula where torchaudio is not installed.
+--training instead times rows of models of sequences, forward and with both gradients, beside NVIDIA's fft_causal_conv1d
+(the package subquadratic-ops-torch-cu13) where it is installed: three sets of arrays are used in turn where one would stay in the cache.
 --figures writes name, value, unit and error in dB of each row, parted by tabs.
 Fails with 77 where there is no GPU, and with 1 if an output is wrong.
 """
 
 import argparse
+import itertools
 import statistics
 import sys
 import time
@@ -22,7 +25,10 @@ import gpuconv.torch as gt
 
 CASES = [("1024 x 160 000 with own 8 000", 1024, 160_000, 8_000), ("64 x 64 000 with own 16 000", 64, 64_000, 16_000),
          ("32 x 480 000 with own 96 000", 32, 480_000, 96_000), ("8 x 3 600 000 with own 48 000", 8, 3_600_000, 48_000)]
-BOUND = -100.0  # dB
+# Rows of sequences: batch, channels with a filter each, frames and taps.
+SEQUENCES = [(64, 768, n, n) for n in (128, 256, 512, 1024, 2048, 4096, 8192)] + [
+    (32, 768, 16_384, 16_384), (4, 768, 65_536, 65_536), (1, 64, 1 << 20, 1 << 20), (16, 768, 8192, 128)]
+BOUND, HALF_BOUND = -100.0, -60.0  # dB
 rows, wrong = [], []
 
 
@@ -43,12 +49,19 @@ except Exception:
     cupy = None
 
 
+try:
+    from subquadratic_ops_torch.fft_causal_conv1d import fft_causal_conv1d
+    from subquadratic_ops_torch.fft_causal_conv1d_packed import fft_causal_conv1d_packed
+except Exception:  # its libraries may be missing, too
+    fft_causal_conv1d = fft_causal_conv1d_packed = None
+
+
 def device_ms(call, runs):
     """Returns the median time of a call on the device."""
     times = []
     for run in range(3 + runs):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(1_000_000)  # half a millisecond, in which the host queues the call
+        torch.cuda._sleep(2_000_000)  # a millisecond, in which the host queues the call
         begin.record()
         call()
         end.record()
@@ -219,10 +232,98 @@ def kept(runs):
     on_stream(measure)
 
 
+def sequence_errors(made, x, h, g, lengths=None):
+    """Returns the errors in dB of y and of the gradients of x and h, as many as were made. x, g: (batch, channels, frames); with
+    `lengths` (channels, frames), the sequences one after another."""
+    off, power = [0.0] * 3, [0.0] * 3
+    pieces = [(x[b], g[b], [t[b] for t in made[:2]]) for b in range(len(x))] if lengths is None else list(
+        zip(x.split(lengths, -1), g.split(lengths, -1), zip(*(t.split(lengths, -1) for t in made[:2]))))
+    step = max(1, (1 << 24) // (x.shape[-1] if lengths is None else max(lengths)))
+    for first in range(0, len(h), step):
+        part = slice(first, first + step)
+        taps, gh = h[part], 0
+        for signal, gradient, got in pieces:
+            signal, gradient, frames = signal[part], gradient[part], signal.shape[-1]
+            wants = [product(signal, taps, frames), product(gradient, taps, frames, True)]
+            for i, (a, want) in enumerate(zip(got, wants)):
+                off[i] += (a[part].double() - want).square().sum()
+                power[i] += want.square().sum()
+            if len(made) == 3:
+                own = product(gradient, signal, min(frames, taps.shape[-1]), True)
+                gh = gh + torch.nn.functional.pad(own, (0, taps.shape[-1] - own.shape[-1]))
+        if len(made) == 3:
+            off[2] += (made[2][part].double() - gh).square().sum()
+            power[2] += gh.square().sum()
+    return [float(10 * torch.log10(off[i] / power[i])) for i in range(len(made))]
+
+
+def sequences(name, dtype, shape, taps, lengths, calls, runs):
+    """Times calls of (x, h), the first of gpuconv, forward and with both gradients."""
+    count = 3 if 2 * torch.Size(shape).numel() * dtype.itemsize < 400e6 else 1
+    make = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype)  # noqa: E731
+    sets = [(make(*shape).requires_grad_(), make(shape[-2], taps).requires_grad_(), make(*shape)) for _ in range(count)]
+    times, errors = [], []
+    for call in calls:
+        def step(x, h, g):
+            y = call(x, h)
+            return (y, *torch.autograd.grad(y, (x, h), g))
+
+        x, h, g = sets[0]
+        made = poisoned(lambda: [t.detach() for t in step(x, h, g)], [x.shape, x.shape, h.shape])
+        errors.append(sequence_errors(made, x.detach(), h.detach(), g, lengths))
+        del made
+        turn = itertools.cycle(sets)
+        with torch.no_grad():
+            forward = device_ms(lambda: call(*next(turn)[:2]), runs)
+        times.append((forward, device_ms(lambda: step(*next(turn)), runs)))
+    bound = BOUND if dtype is torch.float32 else HALF_BOUND
+    for i, what in enumerate(("forward", "forward and both gradients")):
+        label = f"{name}{', half' if dtype is torch.float16 else ''}: {what}"
+        ours, *peers = ((t[i], max(e[:1] if i == 0 else e)) for t, e in zip(times, errors))
+        beside = "".join(f"{t:.4g} ({t / ours[0]:.2f} x), {e:.0f} dB" for t, e in peers)
+        print(f"| {label} | {ours[0]:.4g} | {beside} | {ours[1]:.0f} |", flush=True)
+        rows.append((label, ours[0], "ms", ours[1]))
+        rows.extend((f"{label}: NVIDIA", *peer[:1], "ms", peer[1]) for peer in peers)
+        if not ours[1] <= bound:
+            wrong.append(label)
+
+
+def train(runs):
+    """All sequences, and packed ones of 50 to 8000 frames."""
+    print("| batch x channels x frames * taps, ms | gpuconv | NVIDIA's fft_causal_conv1d | error dB |\n| --- | --- | --- | --- |")
+    lengths = [round(50 * 160 ** (i / 255)) for i in range(256)]
+    lengths = [lengths[i * 77 % 256] for i in range(256)]
+    starts = torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32, device="cuda")
+    for dtype in (torch.float32, torch.float16):
+        for batch, channels, frames, taps in SEQUENCES:
+            calls = [lambda x, h: gt.convolve(x, h, "causal"), fft_causal_conv1d]
+            sequences(f"{batch} x {channels} x {frames} * {taps}", dtype, (batch, channels, frames), taps, None, list(filter(None, calls)), runs)
+            torch.cuda.empty_cache()
+        calls = [lambda x, h: gt.convolve(x, h, "causal", cu_seqlens=starts, max_seqlen=8000),
+                 fft_causal_conv1d_packed and (lambda x, h: fft_causal_conv1d_packed(x, h, starts, 8000, 50))]
+        sequences("256 packed rows of 50 to 8000 frames x 256 channels * 8000", dtype, (256, sum(lengths)), 8000, lengths, list(filter(None, calls)), runs)
+
+
+def others(runs):
+    """The cases beside torchaudio and CuPy."""
+    print("| case | gpuconv | torchaudio | CuPy | error dB |\n| --- | --- | --- | --- | --- |")
+    for number, (name, batch, frames, taps) in enumerate(CASES):
+        x, h = torch.randn(batch, frames, device="cuda"), torch.randn(batch, taps, device="cuda")
+        forward(name, x, h, runs)
+        if number == 0:
+            backward(name, x, h, runs)
+        del x, h
+        torch.cuda.empty_cache()
+    small()
+    training(runs)
+    kept(runs)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--figures")
+    parser.add_argument("--training", action="store_true")
     given = parser.parse_args()
     if not torch.cuda.is_available() or not gpuconv.built_with_cuda:
         print("there is no GPU, or gpuconv is built without CUDA", file=sys.stderr)
@@ -230,17 +331,10 @@ def main():
     theirs = "its formula" if torchaudio_convolve is by_formula else "installed"
     print(f"gpuconv {gpuconv.__version__}, torch {torch.__version__}, torchaudio: {theirs}, CuPy "
           f"{cupy.__version__ if cupy else 'missing'}, {torch.cuda.get_device_name()}, medians of {given.runs} calls")
-    print("| case | gpuconv | torchaudio | CuPy | error dB |\n| --- | --- | --- | --- | --- |")
-    for number, (name, batch, frames, taps) in enumerate(CASES):
-        x, h = torch.randn(batch, frames, device="cuda"), torch.randn(batch, taps, device="cuda")
-        forward(name, x, h, given.runs)
-        if number == 0:
-            backward(name, x, h, given.runs)
-        del x, h
-        torch.cuda.empty_cache()
-    small()
-    training(given.runs)
-    kept(given.runs)
+    if given.training:
+        train(given.runs)
+    else:
+        others(given.runs)
     if given.figures:
         with open(given.figures, "w") as file:
             for name, value, unit, error in rows:
