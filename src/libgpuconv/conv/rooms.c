@@ -230,7 +230,7 @@ int64_t gc_room_band_lead(double rate) {
 }
 
 float *gc_room_band_filters(const gc_rooms *r) {
-    const int64_t half = gc_room_band_lead(r->job.rate), design = 4 * half;
+    const int64_t half = gc_max(1, gc_room_band_lead(r->job.rate)), design = 4 * half;
     double *re = gc_calloc(2 * design, sizeof *re), *im = re + design;
     float *taps = gc_calloc(r->bands * (2 * half + 1), sizeof *taps);
     bool good = re && taps;

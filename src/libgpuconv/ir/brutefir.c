@@ -219,7 +219,7 @@ static bool next_element(brutefir *b, gpuconv_status *status, gpuconv_error *err
 static gpuconv_status expect_no_delay(brutefir *b, gpuconv_error *error) {
     gpuconv_status status;
     do {
-        double value;
+        double value = 0;
         status = read_number(b, &value, error);
         if (!status && value != 0)
             status = gc_matrix_fail(b->matrix, error, "a delay of %g is not read; put the delay into the coefficients",

@@ -51,9 +51,10 @@ static const double pattern_omni[] = {1, 0.75, 0.5, 0.37, 0.25, 0};
 
 /* Spreads 1, 6 (125 to 4000 Hz) or 9 values over the octaves. Returns false for another number of values. */
 static bool spread(const double *values, int count, double octaves[GPUCONV_ROOM_BANDS]) {
-    for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+    const bool known = count == 1 || count == 6 || count == GPUCONV_ROOM_BANDS;
+    for (int b = 0; b < GPUCONV_ROOM_BANDS && known; b++)
         octaves[b] = values[count == 1 ? 0 : count == 6 ? (b < 1 ? 0 : b > 6 ? 5 : b - 1) : b];
-    return count == 1 || count == 6 || count == GPUCONV_ROOM_BANDS;
+    return known;
 }
 
 /* Parses LOW:HIGH or one number, within a range. */
@@ -551,7 +552,7 @@ gpuconv_status gc_room_set_write(const gc_room_set *set, const gpuconv_sofa *ear
     const int workers = pool ? gc_pool_threads(pool) : 0;
     writing w = {.set = set, .ears = ears, .rate = rate, .path = path, .threads = set->count ? 1 : 0, .error = error};
     w.row = gc_calloc(count, sizeof *w.row);
-    w.place = gc_calloc(workers, sizeof *w.place);
+    w.place = gc_calloc(workers, sizeof(void *));
     gpuconv_status status = pool && w.row && w.place ? GPUCONV_OK : gc_fail_memory(error, "the rooms");
     if (!status) {
         gc_pool_run(pool, write_one, &w, count);

@@ -538,7 +538,7 @@ static void compute_response(void *context, int64_t index, int worker) {
             compute_pass(&p, &w->scratch[worker], out);
         }
     gc_restore_subnormals(mode);
-    double biquads[2][5];
+    double biquads[2][5] = {{0}};
     for (int k = 0; k < 2 && job->highpass > 0; k++)
         gc_room_highpass(job, k, biquads[k]);
     for (int c = 0; c < w->rooms->channels && job->highpass > 0; c++)
