@@ -33,6 +33,7 @@ static struct {
     gpuconv_streamer *streamer, *made_streamer;
     gpuconv_rows rows;
     gpuconv_arrays_plan *rows_plan;
+    gpuconv_rooms_plan *rooms_plan;
     size_t bytes;
     int64_t produced;
     double number;
@@ -216,6 +217,10 @@ static int null; /* the number of the pointer that is NULL */
             gpuconv_streamer_process(P(0, o.streamer), P(1, &o.rows), P(2, &o.rows), NULL, E))                         \
     REFUSED(gpuconv_streamer_reset, 1, gpuconv_streamer_reset(P(0, o.streamer), NULL, E))                              \
     REFUSED(gpuconv_rooms_simulate, 3, gpuconv_rooms_simulate(P(0, o.arrays), P(1, &o.rooms), P(2, o.samples), E))     \
+    REFUSED(gpuconv_rooms_plan_new, 3, gpuconv_rooms_plan_new(ARRAYS, P(1, &o.rooms), P(2, &o.rooms_plan), E))         \
+    NEUTRAL(gpuconv_rooms_plan_workspace, 1, gpuconv_rooms_plan_workspace(NULL) == 0)                                  \
+    REFUSED(gpuconv_rooms_plan_run, 1, gpuconv_rooms_plan_run(P(0, o.rooms_plan), NULL, NULL, NULL, 0, NULL, E))       \
+    NEUTRAL(gpuconv_rooms_plan_free, 1, DONE(gpuconv_rooms_plan_free(NULL)))                                           \
     NEUTRAL(gpuconv_rooms_job_init, 1, DONE(gpuconv_rooms_job_init(NULL, sizeof o.rooms)))                             \
     NEUTRAL(gpuconv_arrays_free, 1, DONE(gpuconv_arrays_free(NULL)))                                                   \
     NEUTRAL(gpuconv_arrays_job_init, 1, DONE(gpuconv_arrays_job_init(NULL, sizeof o.arrays_job)))                      \
