@@ -111,11 +111,11 @@ typedef struct gpuconv_rooms_job {
     double highpass; /**< Hz, of a Butterworth filter of fourth order, forwards in time; 0 (default): none. The sum of
                           images has a constant pressure that no real source makes */
     uint64_t seed;   /**< of the noise; 1 (default) */
-    const gpuconv_sofa
-        *ears;             /**< responses of a head, for example, at `rate`: a receiver has a channel for each receiver
-                                of the set, and looks along its axis. Every image arrives through the response of
-                                the measured direction that is nearest to its own, whose delay is kept exactly, and
-                                is as early as the responses begin before their time zero. NULL (default): none. On the CPU */
+    /** Responses of a head, for example, at `rate`: a receiver has a channel for each receiver of the set, and looks
+     * along its axis. Every image arrives through the response of the measured direction that is nearest to its own,
+     * whose delay is kept exactly, and is as early as the responses begin before their time zero. NULL (default): none.
+     * On the CPU. */
+    const gpuconv_sofa *ears;
     const uint64_t *seeds; /**< of the noise of each room, instead of `seed`; NULL (default) */
     bool alike; /**< on a GPU: the octaves of every room are alike, and only the lowest ones count; false (default). The
                      CPU sees that by itself. Air makes them differ all the same */

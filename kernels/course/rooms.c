@@ -167,9 +167,10 @@ static const gc_lab_variant variants[] = {
      .changed = "a warp finds the ends of 32 rows at once, and takes their images in order, 32 at a time",
      .where = LAB_GPU,
      .tolerance = 1e-3,
-     .limit = "Finding the row of an image costs a few reads of shared memory, and no lane is idle. What is left is "
-              "some 100 instructions an image, and 4 additions whose 32 lanes fall on 32 banks so that the fullest "
-              "has 3 or 4. The kernel in use does the same, with distances of two floats.",
+     .limit =
+         "Finding the row of an image takes a few reads of shared memory, and no lane is idle. An image takes some "
+         "100 instructions and 4 additions; of the 32 banks of an addition the fullest serves 3 or 4 lanes. The "
+         "kernel in use does the same, with distances of two floats.",
      LAB_RUNS_ON_GPU(gck_rooms_rows)},
 };
 

@@ -63,7 +63,8 @@ struct row {
     int hits;
 };
 
-/* Makes row q of those that have images between `near` and `far` metres. Returns its number of images. */
+/* Fills *to with row q of the box around the ball of `far` metres: its images from `near` to `far` metres. Returns how
+ * many they are. */
 __device__ int make_row(int q, const pair &p, float near, float far, row *to) {
     const int ni = 2 * ((int)(far / SX) + 2), nj = 2 * ((int)(far / SY) + 2), i = q / nj - ni / 2, j = q % nj - nj / 2;
     to->across = square_of(i, j, p);

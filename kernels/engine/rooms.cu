@@ -103,7 +103,8 @@ struct scene {
     int base, places;              /* distance of the accumulator's first element; its elements for images */
     float nearest, farthest;       /* squares of the distances of the segment */
     float reach, fade;             /* as on the CPU */
-    float scale, unit, largest;    /* what is 1 in the accumulator; of an image 1 step away; most of a noise image */
+    float scale, unit,
+        largest;       /* in the accumulator: the amplitude 1, an image 1 step away, the limit of a noise image */
     float crowd, mean; /* images in a frame over the square of their distance; log2 a step of a diffuse field */
 };
 
@@ -577,8 +578,8 @@ __device__ float decay_of(const directions &d) {
     return NEPERS_60DB * (to - from) * variance / -covariance;
 }
 
-/* Sets the losses of a band from its decay time, as far as walls that absorb 99 % allow. `unit` is the T30 for these
- * losses in metres. */
+/* Scales the losses of a band to its decay time. A wall absorbs at most 99 %. `unit`: the T30 with the losses as they
+ * are, in metres. */
 __device__ void set_losses(const gck_rooms &r, const double *size, float rt60, float unit, float loss[6]) {
     const float volume = (float)(size[0] * size[1] * size[2]);
     const bool sabine = r.formula == 2;

@@ -64,7 +64,7 @@ class RandomRoom(nn.Module):  # type: ignore[misc]
     normalize: "direct": the direct sound at the first microphone keeps the level of the signal; "none": 1.0 is the level at 1 m.
     In evaluation mode (module.eval()) signals pass unchanged. Random numbers come from PyTorch's generator of the signal's device, or
     from generator=, so that workers of a DataLoader draw their own; a seed gives the same samples. On a GPU nothing waits for
-    the GPU. Gradients go to the signal, not to what is drawn.
+    the GPU. The signal gets gradients; the drawn sizes, places and decay times get none.
     """
 
     offsets: Tensor

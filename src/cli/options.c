@@ -166,8 +166,7 @@ static const struct poptOption *find_option(const gc_command *c, const char *wor
 
 /* Repeats an option that takes several values before each of them, because popt knows one value per option. Appends the
  * copies of such options to `owned`. An option without its optional value is stored and left out: popt would take the
- * next word for the value. @return the number of words; -1:
- * out of memory */
+ * next word for the value. @return the number of words; -1: out of memory */
 static int prepare_words(const gc_command *c, int argc, const char **argv, const char **words, char ***owned) {
     int count = 0;
     char *many = NULL; /* the option to repeat */

@@ -157,7 +157,11 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
     float2 v[f::P];
     pdl_trigger();
     pdl_wait();
-    transform_response<f, UNKNOWN>(v, shared + group * c::stride, response, row, 0, taps, twiddles, t);
+    if (!load_segment<f::P, f::T, UNKNOWN>(v, response, row, 0, (int)taps, t))
+        clear<f::P>(v);
+    scale<f::P>(v, 1.0f / f::N);
+    transform_barrier<f::T>();
+    f::forward(v, shared + group * c::stride, t, twiddles);
     if (number < responses)
         keep<f::P, f::T>(v, spectra + row * f::N + 2 * t);
 }

@@ -80,13 +80,17 @@ template <int Size> __host__ __device__ constexpr bool holds_addresses() {
 #endif
 }
 
-/* Returns the number of the thread in its transform; without `holds_addresses` it hides the value from the compiler,
- * which then computes what follows from it again in each segment. */
+/* Returns the same number, which the compiler does not recognise: it computes what follows from it again where it is
+ * needed, instead of keeping it in registers during a transform. */
+__device__ __forceinline__ int hidden(int x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+
+/* Returns the number of the thread in its transform, hidden without `holds_addresses`. */
 template <int Size> __device__ __forceinline__ int thread_of_segment() {
-    int t = config<Size>::groups > 1 ? threadIdx.x % config<Size>::transform::T : threadIdx.x;
-    if (!holds_addresses<Size>())
-        asm volatile("" : "+r"(t));
-    return t;
+    const int t = config<Size>::groups > 1 ? threadIdx.x % config<Size>::transform::T : threadIdx.x;
+    return holds_addresses<Size>() ? t : hidden(t);
 }
 
 /* Returns which of the transforms that a block computes at a time is that of the thread. */
@@ -110,18 +114,6 @@ template <int Size> __device__ __forceinline__ part_range range_of(int part, int
 __device__ __forceinline__ gck_rows only_row(const gck_rows &rows, int64_t row) {
     const int bytes = rows.sample == GCK_F32 ? 4 : 2;
     return {(char *)rows.data + row_start(rows, row) * bytes, row_frames(rows, row), 0, 1, NULL, NULL, rows.sample};
-}
-
-/* Loads and transforms `taps` taps of a response from `first_tap` on, scaled for the inverse. */
-template <typename F, known_rows Known>
-__device__ __forceinline__ void transform_response(float2 *v, float2 *s, const gck_rows &response, int64_t row,
-                                                   int64_t first_tap, int64_t taps, const float2 *__restrict__ twiddles,
-                                                   int t) {
-    if (!load_segment<F::P, F::T, Known>(v, response, row, first_tap, (int)taps, t))
-        clear<F::P>(v);
-    scale<F::P>(v, 1.0f / F::N);
-    transform_barrier<F::T>();
-    F::forward(v, s, t, twiddles);
 }
 
 /* Multiplies by the conjugate of a spectrum and adds `sum`, if it is not NULL. */

@@ -33,13 +33,6 @@ template <int Size> struct places {
     static const int bytes = config<Size>::bytes + (stashed + sum_stashed + 1) * threads * (int)sizeof(float4);
 };
 
-/* Returns a number that the compiler does not recognise: it computes what follows from it again where it is needed,
- * instead of keeping it in registers during a transform. */
-__device__ __forceinline__ int hidden(int x) {
-    asm volatile("" : "+r"(x));
-    return x;
-}
-
 /* Returns the number of the thread in its transform. */
 template <int Size> __device__ __forceinline__ int hidden_thread() {
     return hidden(config<Size>::groups > 1 ? threadIdx.x % config<Size>::transform::T : threadIdx.x);

@@ -26,7 +26,7 @@ struct row_copy {
     gck_target to;
     int64_t rows, frames;
 
-    /* Returns what is stored as frame n of a row. */
+    /* Returns the sample for frame n of a row: that of the source through its gates, 0 behind the end of the row. */
     __device__ __forceinline__ float value(int64_t row, int64_t n) const {
         if (n >= frames_to_write(to, row).valued)
             return 0.0f;

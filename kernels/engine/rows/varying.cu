@@ -61,13 +61,6 @@ __device__ __forceinline__ varying_item item_of(const gck_varying_job &a, int nu
             number < items && row < a.sharing.rows && !(rise && piece.block >= a.blocks.count - 1)};
 }
 
-/* Hides a value from the compiler, which then computes what follows from it again, instead of holding it in registers
- * during a transform. */
-__device__ __forceinline__ int hidden(int value) {
-    asm volatile("" : "+r"(value));
-    return value;
-}
-
 /* Loads a response, or a piece or the frames of the output that it meets (reflect). Returns whether there is a frame;
  * if not, v is not written. */
 template <typename F>

@@ -319,7 +319,7 @@ typedef struct gc_rows_plan {
     int64_t response_transforms, source_transforms, result_transforms;
     int64_t
         copies_at;  /* where the workspace has the copies of arrays that the kernels do not serve; 0: there are none */
-    int copies;     /* a sum of gc_job_arrays: those that are copied */
+    int copies;     /* the copied arrays, a sum of gc_job_arrays */
     int64_t bytes;  /* of the workspace */
     double seconds; /* predicted */
 } gc_rows_plan;

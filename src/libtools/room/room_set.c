@@ -221,8 +221,10 @@ static bool parse_value(gc_room_set *set, int key, const char *value) {
         return parse_point(value, set->receiver, &set->receivers, GC_ROOM_RECEIVERS);
     default:
         good = parse_integer(value, key == CHANNELS, key == CHANNELS ? 64 : key == AMBISONIC ? 4 : INT64_MAX, &number);
-        *(key == CHANNELS ? &set->drawn : key == AMBISONIC ? &set->ambisonic : &(int){0}) = (int)number;
-        set->seed = key == SEED ? (uint64_t)number : set->seed;
+        if (key == SEED)
+            set->seed = (uint64_t)number;
+        else
+            *(key == CHANNELS ? &set->drawn : &set->ambisonic) = (int)number;
         return good;
     }
 }

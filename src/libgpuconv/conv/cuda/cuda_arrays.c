@@ -20,6 +20,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Queues the copy of to->frames frames of rows, with zeros behind the end of a row of `from`. gates: or NULL. */
+static cudaError_t move_gated(const gpuconv_rows *from, const gck_gates *gates, const gpuconv_rows *to, bool accumulate,
+                              cudaStream_t stream) {
+    const gck_rows source = gc_cuda_kernel_rows(from);
+    const gck_target target = {gc_cuda_kernel_rows(to), accumulate};
+    return to->frames ? gck_move(&source, gates, &target, to->rows, to->frames, stream) : cudaSuccess;
+}
+
+static cudaError_t move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream) {
+    return move_gated(from, NULL, to, false, stream);
+}
+
 /* ---- Plans ------------------------------------------------------------------------------------------------------- */
 
 void gc_rows_plan_make(const gc_device *device, const gc_costs *costs, const gc_problem *p, gc_rows_plan *plan) {
@@ -76,7 +88,7 @@ static gc_cuda_responses *blank(const gc_cuda_arrays *cuda, const gpuconv_respon
 static cudaError_t transform(const gc_cuda_arrays *cuda, gc_cuda_responses *r, const gpuconv_rows *from,
                              cudaStream_t stream) {
     const gpuconv_rows samples = gpuconv_rows_of_floats(r->samples, r->base.rows, r->base.taps);
-    cudaError_t err = r->samples ? gc_cuda_move(from, &samples, stream) : cudaSuccess;
+    cudaError_t err = r->samples ? move(from, &samples, stream) : cudaSuccess;
     return GC_CUDA_TRY(err, r->plan.algorithm->spectra(r, from, gc_rows_twiddles(cuda, &r->plan), stream));
 }
 
@@ -220,7 +232,7 @@ static cudaError_t fetch_responses(const gpuconv_arrays *arrays, const gpuconv_r
     cudaError_t err = r.err;
     *host = gpuconv_rows_of_floats(gc_calloc(bytes, 1), response->rows, response->frames);
     GC_CUDA_TRY(err, host->data ? cudaSuccess : cudaErrorMemoryAllocation);
-    GC_CUDA_TRY(err, gc_cuda_move(response, &to, stream));
+    GC_CUDA_TRY(err, move(response, &to, stream));
     GC_CUDA_TRY(err, cudaMemcpyAsync(host->data, to.data, (size_t)bytes, cudaMemcpyDeviceToHost, stream));
     GC_CUDA_TRY(err, cudaStreamSynchronize(stream));
     gc_cuda_resources_free(&r);
@@ -334,9 +346,9 @@ static cudaError_t queue_bank(cuda_streamer *s, const gpuconv_rows *in, const gp
     const gpuconv_rows buffer_in = gpuconv_rows_of_floats(s->in, s->base.channels, s->base.block);
     const gpuconv_rows buffer_out = gpuconv_rows_of_floats(s->out, s->base.channels, s->base.block);
     const bool move_in = !contiguous(s, in), move_out = !contiguous(s, out);
-    cudaError_t err = move_in ? gc_cuda_move(in, &buffer_in, stream) : cudaSuccess;
+    cudaError_t err = move_in ? move(in, &buffer_in, stream) : cudaSuccess;
     GC_CUDA_TRY(err, gc_cuda_bank_queue(s->bank, move_in ? s->in : in->data, move_out ? s->out : out->data, stream));
-    return move_out ? GC_CUDA_TRY(err, gc_cuda_move(&buffer_out, out, stream)) : err;
+    return move_out ? GC_CUDA_TRY(err, move(&buffer_out, out, stream)) : err;
 }
 
 static cudaError_t queue_window(cuda_streamer *s, const gpuconv_rows *in, const gpuconv_rows *out,
@@ -351,12 +363,12 @@ static cudaError_t queue_window(cuda_streamer *s, const gpuconv_rows *in, const 
     job.output = out->step == 1 ? *out : buffer;
     gc_cuda_call call = s->call;
     call.job = &job;
-    cudaError_t err = gc_cuda_move(&kept, &head, stream);
-    GC_CUDA_TRY(err, gc_cuda_move(in, &body, stream));
+    cudaError_t err = move(&kept, &head, stream);
+    GC_CUDA_TRY(err, move(in, &body, stream));
     GC_CUDA_TRY(err, call.plan.algorithm->run(&call, stream));
     if (out->step != 1)
-        GC_CUDA_TRY(err, gc_cuda_move(&buffer, out, stream));
-    return GC_CUDA_TRY(err, gc_cuda_move(&tail, &kept, stream));
+        GC_CUDA_TRY(err, move(&buffer, out, stream));
+    return GC_CUDA_TRY(err, move(&tail, &kept, stream));
 }
 
 static gpuconv_status process(gpuconv_streamer *streamer, const gpuconv_rows *in, const gpuconv_rows *out,
@@ -521,13 +533,6 @@ typedef struct copied_array {
     bool written;
 } copied_array;
 
-static cudaError_t move(const gpuconv_rows *from, const gck_gates *gates, const gpuconv_rows *to, bool accumulate,
-                        cudaStream_t stream) {
-    const gck_rows source = gc_cuda_kernel_rows(from);
-    const gck_target target = {gc_cuda_kernel_rows(to), accumulate};
-    return gck_move(&source, gates, &target, to->rows, to->frames, stream);
-}
-
 /* Queues a call with copies: sources are copied to the workspace, through their gates, and targets come from there.
  * Copies have the type of the array, or are floats where they are multiplied or added to. */
 static cudaError_t run_copied(const gc_cuda_call *call, cudaStream_t stream) {
@@ -553,7 +558,7 @@ static cudaError_t run_copied(const gc_cuda_call *call, cudaStream_t stream) {
         const gck_gates gates = {.source = gc_cuda_kernel_rows_if(a->gate)};
         plain.accumulate = plain.accumulate && !a->written;
         if (!a->written)
-            GC_CUDA_TRY(err, move(a->array, &gates, a->copy, false, stream));
+            GC_CUDA_TRY(err, move_gated(a->array, &gates, a->copy, false, stream));
     }
     plain.pre = gated ? NULL : job->pre;
     plain.post = gated ? NULL : job->post;
@@ -566,7 +571,7 @@ static cudaError_t run_copied(const gc_cuda_call *call, cudaStream_t stream) {
     gates.source = (gck_rows){.data = NULL};
     for (int i = 0; i < GC_JOB_ARRAYS; i++)
         if (all[i].written)
-            GC_CUDA_TRY(err, move(all[i].copy, &gates, all[i].array, job->accumulate, stream));
+            GC_CUDA_TRY(err, move_gated(all[i].copy, &gates, all[i].array, job->accumulate, stream));
     return err;
 }
 

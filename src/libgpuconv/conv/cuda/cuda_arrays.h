@@ -69,9 +69,6 @@ gpuconv_status gc_cuda_check_current(int device, gpuconv_error *error);
 /* Returns the rows of an array as the kernels take them. */
 gck_rows gc_cuda_kernel_rows(const gpuconv_rows *array);
 
-/* Queues the copy of to->frames frames of rows, with zeros behind the end of a row of `from`. */
-cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream);
-
 /* Fills the gates of a job whose operation is not GRADIENT_RESPONSE. */
 gck_gates gc_cuda_gates(const gpuconv_arrays_job *job);
 

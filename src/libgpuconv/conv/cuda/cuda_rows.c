@@ -16,12 +16,6 @@ gck_rows gc_cuda_kernel_rows(const gpuconv_rows *a) {
                                                                 : GCK_BF16};
 }
 
-cudaError_t gc_cuda_move(const gpuconv_rows *from, const gpuconv_rows *to, cudaStream_t stream) {
-    const gck_rows a = gc_cuda_kernel_rows(from);
-    const gck_target b = {gc_cuda_kernel_rows(to), 0};
-    return to->frames ? gck_move(&a, NULL, &b, to->rows, to->frames, stream) : cudaSuccess;
-}
-
 gck_gates gc_cuda_gates(const gpuconv_arrays_job *job) {
     const gck_rows pre = gc_cuda_kernel_rows_if(job->pre), post = gc_cuda_kernel_rows_if(job->post);
     return job->operation == GPUCONV_ARRAYS_CONVOLVE ? (gck_gates){.source = pre,

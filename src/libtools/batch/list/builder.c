@@ -164,9 +164,10 @@ gpuconv_status gc_builder_begin(gc_builder *b, const gc_manifest_options *option
     b->noise_state = options->seed ^ UINT64_C(0x6e6f6973652d7069);
     b->seed_state = options->seed ^ UINT64_C(0x726f772d73656564);
     gpuconv_status status = GPUCONV_OK;
-    if (options->rooms && (!(b->rooms = gc_alloc(2, sizeof *b->rooms))))
-        return gc_fail_memory(error, "the manifest");
     if (options->rooms) {
+        b->rooms = gc_alloc(2, sizeof *b->rooms);
+        if (!b->rooms)
+            return gc_fail_memory(error, "the manifest");
         b->room = b->rooms + 1;
         status = gc_room_set_parse(options->rooms, b->rooms, error);
         b->rooms->seed = options->seed ^ UINT64_C(0x726f6f6d732d6f66);
