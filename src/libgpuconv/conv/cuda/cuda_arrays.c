@@ -459,18 +459,6 @@ static gpuconv_status open_arrays(int device, gpuconv_arrays **arrays, gpuconv_e
     return status;
 }
 
-gpuconv_status gc_cuda_check_current(int device, gpuconv_error *error) {
-    int current = -1;
-    const cudaError_t err = cudaGetDevice(&current);
-    if (err)
-        return gc_cuda_check(error, device, err);
-    if (current != device)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "the current device is %d; make device %d current, to which the object belongs", current,
-                       device);
-    return GPUCONV_OK;
-}
-
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
 gpuconv_status gc_cuda_plan(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,

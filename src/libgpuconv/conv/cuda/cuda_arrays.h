@@ -63,9 +63,6 @@ gpuconv_status gc_cuda_plan(const gc_cuda_arrays *cuda, const gpuconv_arrays_job
 gpuconv_status gc_cuda_prepare(const gc_cuda_arrays *cuda, const gpuconv_arrays_job *job, gc_cuda_call *call,
                                gpuconv_error *error);
 
-/* Checks that the device of an object is current. Returns ARGUMENT if it is not. */
-gpuconv_status gc_cuda_check_current(int device, gpuconv_error *error);
-
 /* Returns the rows of an array as the kernels take them. */
 gck_rows gc_cuda_kernel_rows(const gpuconv_rows *array);
 

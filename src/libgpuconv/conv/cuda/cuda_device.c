@@ -112,6 +112,18 @@ gpuconv_status gc_cuda_check(gpuconv_error *error, int device, cudaError_t err) 
     return gc_fail(error, GPUCONV_ERROR_DEVICE, "CUDA device %d: %s", device, cudaGetErrorString(err));
 }
 
+gpuconv_status gc_cuda_check_current(int device, gpuconv_error *error) {
+    int current = -1;
+    const cudaError_t err = cudaGetDevice(&current);
+    if (err)
+        return gc_cuda_check(error, device, err);
+    if (current != device)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "the current device is %d; make device %d current, to which the object belongs", current,
+                       device);
+    return GPUCONV_OK;
+}
+
 cudaError_t gc_cuda_free_memory(int device, double *bytes) {
     size_t available = 0, total = 0;
     int caller;

@@ -51,6 +51,9 @@ gpuconv_status gc_cuda_check_memory(gpuconv_error *error, int device, cudaError_
  * @return GPUCONV_ERROR_DEVICE, or GPUCONV_OK if `err` is cudaSuccess */
 gpuconv_status gc_cuda_check(gpuconv_error *error, int device, cudaError_t err);
 
+/* Checks that the device of an object is current. Returns ARGUMENT if it is not. */
+gpuconv_status gc_cuda_check_current(int device, gpuconv_error *error);
+
 /* ---- Resources --------------------------------------------------------------------------------------------------- */
 
 /* Evaluates `call` and stores its status in `err`, unless `err` already holds an error. */
