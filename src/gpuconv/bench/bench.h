@@ -103,12 +103,13 @@ gpuconv_status gc_bench_fail_no_backend(gpuconv_error *error);
 /* Adds a point to the benchmark's roofline, if there is one and it is not full. */
 void gc_roofline_add(const gc_bench *bench, const gpuconv_plan *plan, const gc_bench_case *what, double seconds);
 
-/* ---- Rows of arrays, as Python and C programs run them, beside PyTorch (rows.c) ---------------------------------- */
+/* ---- Rows of arrays, as Python and C programs run them, beside peers (rows.c) ------------------------------------ */
 
-/* Times rows of 128 to 16 384 frames with a response for each of 768 channels, with their own, and with filters that
- * change with time, on each backend; on the CPU a part of the rows. Reports rows of "rows": the time, its ratio to that
- * of reading and writing every sample once at the rate of a copy, and where python3 has PyTorch the time of its FFT on
- * the same processor. gc_bench_peak_rates comes before. most: longer rows are left out.
+/* Times rows of 128 to 2^20 frames, forward and with both gradients, packed rows, and filters that change with time, on
+ * each backend; on the CPU a part of the rows. Reports rows of "rows": the time, its ratio to that of reading and
+ * writing every sample once at the rate of a copy, and to the forward; where python3 has PyTorch the time of its FFT on
+ * the same processor, and on a GPU that of NVIDIA's fft_causal_conv1d where it is installed. gc_bench_peak_rates comes
+ * before. most: longer rows are left out.
  * @return STATE if an output is wrong: above -115 dB, for 16 bits -48 dB; DEVICE, MEMORY, CANCELLED */
 gpuconv_status gc_bench_rows(const gc_bench *bench, int64_t most, gpuconv_error *error);
 

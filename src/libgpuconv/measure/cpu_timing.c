@@ -85,12 +85,16 @@ gpuconv_status gc_cpu_time_plan(const gpuconv_plan *plan, const gc_timing *timin
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* Returns the rows as an array, to be freed; NULL without memory. */
-static char *repeat(const gc_timed_rows *rows, gpuconv_sample_type type) {
-    const int64_t row = rows->frames * gc_job_sample_bytes(type);
-    char *at = gc_calloc(rows->rows, row);
-    for (int64_t i = 0; i < rows->rows && at; i++)
-        memcpy(at + i * row, (const char *)rows->samples + i % rows->distinct * row, (size_t)row);
+/* Returns an array with its samples, or NaN, to be freed; NULL without memory. */
+static char *make_array(const gc_timed_array *array, int64_t sample) {
+    char *at = gc_calloc(array->elements, sample);
+    for (int64_t i = 0; i < array->elements && at; i += array->period) {
+        const size_t bytes = (size_t)(gc_min(array->period, array->elements - i) * sample);
+        if (array->samples)
+            memcpy(at + i * sample, array->samples, bytes);
+        else
+            memset(at + i * sample, 0xff, bytes);
+    }
     return at;
 }
 
@@ -115,22 +119,25 @@ static gpuconv_status run_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *
 }
 
 gpuconv_status gc_cpu_time_rows(const gpuconv_config *config, const gc_rows_timing *t, gpuconv_error *error) {
-    const int64_t row = t->signal.frames * gc_job_sample_bytes(t->type);
+    gpuconv_arrays_job job = t->job;
     gpuconv_arrays *arrays = NULL;
-    char *signal = repeat(&t->signal, t->type), *response = repeat(&t->response, t->type);
-    char *output = gc_calloc(t->signal.rows, row);
-    gpuconv_status status = signal && response && output ? gpuconv_arrays_new_cpu(config->threads, &arrays, error)
-                                                         : gc_fail_memory(error, "the benchmark");
-    if (!status) {
-        const gpuconv_arrays_job job = gc_timed_job(t, signal, response, output);
-        memset(output, 0xff, (size_t)(t->signal.rows * row)); /* NaN */
-        status = run_job(arrays, &job, t, error);
+    gpuconv_status status = gpuconv_arrays_new_cpu(config->threads, &arrays, error);
+    for (int i = 0; i < GC_JOB_ARRAYS; i++) {
+        gpuconv_rows *rows = gc_timed_rows(&job, i);
+        rows->data = status || !t->array[i].elements ? NULL : make_array(&t->array[i], gc_job_sample_bytes(rows->type));
+        if (!status && t->array[i].elements && !rows->data)
+            status = gc_fail_memory(error, "the benchmark");
     }
-    for (int i = 0; i < t->checks && !status; i++)
-        memcpy((char *)t->output + i * row, output + t->checked[i] * row, (size_t)row);
+    if (!status)
+        status = run_job(arrays, &job, t, error);
+    for (int i = 0; i < t->parts && !status; i++) {
+        const gc_timed_part *p = &t->part[i];
+        const gpuconv_rows *rows = gc_timed_rows(&job, p->array);
+        const int64_t sample = gc_job_sample_bytes(rows->type);
+        memcpy(p->to, (const char *)rows->data + p->first * sample, (size_t)(p->count * sample));
+    }
+    for (int i = 0; i < GC_JOB_ARRAYS; i++)
+        free(gc_timed_rows(&job, i)->data);
     gpuconv_arrays_free(arrays);
-    free(signal);
-    free(response);
-    free(output);
     return status;
 }

@@ -260,23 +260,39 @@ static cudaError_t launch_rows(void *context, cudaStream_t stream) {
                                                                                                    : cudaSuccess;
 }
 
-/* Allocates rows on the device. Returns NULL after an error. */
-static void *upload(gc_cuda_timer *t, const gc_timed_rows *rows, gpuconv_sample_type type) {
-    const int64_t row = rows->frames * gc_job_sample_bytes(type), block = rows->distinct * row;
-    char *at = gc_cuda_timer_memory(t, rows->rows * row, 0);
-    for (int64_t i = 0; i < rows->rows && at && !t->resources.err; i += rows->distinct)
-        gc_cuda_timer_copy(t, at + i * row, i ? at : (const char *)rows->samples, gc_min(block, (rows->rows - i) * row),
+/* Allocates an array on the device with its samples, or NaN. Returns NULL after an error. */
+static void *make_array(gc_cuda_timer *t, const gc_timed_array *array, int64_t sample) {
+    char *at = gc_cuda_timer_memory(t, array->elements * sample, 0xff);
+    for (int64_t i = 0; i < array->elements && array->samples && !t->resources.err; i += array->period)
+        gc_cuda_timer_copy(t, at + i * sample, i ? at : array->samples,
+                           gc_min(array->period, array->elements - i) * sample,
                            i ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice);
     return t->resources.err ? NULL : at;
 }
 
-/* Allocates and fills the copies of the arrays. */
+/* Copies `starts` or `lengths` of rows to the device. Returns NULL for NULL and after an error. */
+static const int64_t *copy_numbers(gc_cuda_timer *t, const int64_t *numbers, int64_t count) {
+    return numbers ? gc_cuda_upload(&t->resources, numbers, count * (int64_t)sizeof *numbers) : NULL;
+}
+
+/* Allocates and fills the copies of the arrays: one where a run writes more than the cache keeps. */
 static void make_copies(gc_cuda_timer *t, const gc_rows_timing *timing, rows_run *r, int64_t cache) {
-    const int64_t bytes = timing->signal.rows * timing->signal.frames * gc_job_sample_bytes(timing->type);
-    r->copies = bytes > 2 * cache ? 1 : COPIES;
-    for (int c = 0; c < r->copies && !t->resources.err; c++)
-        r->job[c] = gc_timed_job(timing, upload(t, &timing->signal, timing->type),
-                                 upload(t, &timing->response, timing->type), gc_cuda_timer_memory(t, bytes, 0xff));
+    int64_t written = 0;
+    for (int c = 0; c < COPIES; c++)
+        r->job[c] = timing->job;
+    for (int i = 0; i < GC_JOB_ARRAYS; i++)
+        if (!timing->array[i].samples)
+            written += timing->array[i].elements * gc_job_sample_bytes(gc_timed_rows(&r->job[0], i)->type);
+    r->copies = written > 2 * cache ? 1 : COPIES;
+    for (int c = 0; c < r->copies; c++)
+        for (int i = 0; i < GC_JOB_ARRAYS && !t->resources.err; i++) {
+            gpuconv_rows *rows = gc_timed_rows(&r->job[c], i);
+            if (!timing->array[i].elements)
+                continue;
+            rows->data = make_array(t, &timing->array[i], gc_job_sample_bytes(rows->type));
+            rows->starts = copy_numbers(t, rows->starts, rows->rows);
+            rows->lengths = copy_numbers(t, rows->lengths, rows->rows);
+        }
 }
 
 gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_timing *timing, gpuconv_error *error) {
@@ -296,11 +312,13 @@ gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_tim
         r.workspace = gc_cuda_timer_memory(&t, (int64_t)r.bytes, 0xff);
     if (!status)
         gc_cuda_timer_run(&t, launch_rows, &r, timing->runs, timing->seconds);
-    const int64_t row = timing->signal.frames * gc_job_sample_bytes(timing->type);
-    for (int i = 0; i < timing->checks && !status; i++)
-        gc_cuda_timer_copy(&t, (char *)timing->output + i * row,
-                           (char *)r.job[i % r.copies].output.data + timing->checked[i] * row, row,
+    for (int i = 0; i < timing->parts && !status; i++) {
+        const gc_timed_part *p = &timing->part[i];
+        const gpuconv_rows *rows = gc_timed_rows(&r.job[i % r.copies], p->array);
+        const int64_t sample = gc_job_sample_bytes(rows->type);
+        gc_cuda_timer_copy(&t, p->to, (const char *)rows->data + p->first * sample, p->count * sample,
                            cudaMemcpyDeviceToHost);
+    }
     const gpuconv_status ended = gc_cuda_timer_end(&t, status || r.error.status ? NULL : error);
     gpuconv_arrays_free(r.arrays);
     if (!status && r.error.status && error)

@@ -26,36 +26,34 @@ typedef struct gc_timing {
 
 enum { GC_TIMING_RUNS_MAX = 64 };
 
-/* Rows of a type of sample: `rows` of `frames`, of which the first `distinct` are given; row i has the samples of row i
- * mod distinct. */
-typedef struct gc_timed_rows {
-    const void *samples; /* distinct x frames, in host memory */
-    int64_t rows, distinct, frames;
-} gc_timed_rows;
+/* An array of a job of rows (gpuconv_arrays.h) to time. */
+typedef struct gc_timed_array {
+    int64_t elements, period; /* sample i is samples[i % period]; 0 elements: the job does not have the array */
+    const void *samples;      /* `period` samples in host memory; NULL: the job writes the array */
+} gc_timed_array;
 
-/* A convolution of rows to time (gpuconv_arrays.h): row i with response i mod response.rows or, with a hop, with a
- * response for each block, as many frames out as in. */
+/* Samples of a written array that are wanted. */
+typedef struct gc_timed_part {
+    int array; /* of gc_rows_timing.array */
+    int64_t first, count;
+    void *to;
+} gc_timed_part;
+
+/* A job of rows to time. */
 typedef struct gc_rows_timing {
-    gpuconv_sample_type type;
-    gc_timed_rows signal, response;
-    int64_t hop;
-    const int64_t *checked; /* numbers of rows whose output is wanted */
-    int checks;
-    void *output; /* receives checks x signal.frames samples */
-    int runs;     /* at most GC_TIMING_RUNS_MAX */
+    gpuconv_arrays_job job; /* `data` of its arrays is ignored; `starts` and `lengths` are in host memory */
+    gc_timed_array array[GC_JOB_ARRAYS]; /* in the order of gc_job_arrays */
+    const gc_timed_part *part;           /* is filled in after the runs, NaN where the job wrote nothing */
+    int parts;
+    int runs; /* at most GC_TIMING_RUNS_MAX */
     double *seconds;
 } gc_rows_timing;
 
-/* Returns the job of three arrays at these addresses. */
-static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, void *signal, void *response, void *output) {
-    gpuconv_arrays_job job = gpuconv_arrays_job_default();
-    const gc_timed_rows *x = &t->signal, *h = &t->response;
-    job.signal = (gpuconv_rows){signal, t->type, x->rows, x->frames, x->frames, 1, NULL, NULL};
-    job.response = (gpuconv_rows){response, t->type, h->rows, h->frames, h->frames, 1, NULL, NULL};
-    job.output = job.signal;
-    job.output.data = output;
-    job.hop = t->hop;
-    return job;
+/* Returns an array of a job, by its place in gc_job_arrays. */
+static inline gpuconv_rows *gc_timed_rows(gpuconv_arrays_job *job, int array) {
+    gpuconv_rows *const all[GC_JOB_ARRAYS] = {&job->signal, &job->output, &job->response, &job->signal_gradient,
+                                              &job->response_gradient};
+    return all[array];
 }
 
 /* A batch to time on several devices at once, each signal with its own response. */
