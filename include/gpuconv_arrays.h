@@ -16,13 +16,13 @@
  *   max(N, M) frames are NumPy's mode "same" (for N >= M); offset M - 1 and N - M + 1 frames are "valid"; the index of
  *   the direct sound and N frames compensate the delay of a room. Any offset and number of output frames is legal;
  *   frames beyond the end of the convolution are zero, on a GPU up to the rounding of the transform.
- * - A job has one of three operations. CONVOLVE writes `output`. The other two are its adjoints: `output` then holds
- * the gradient by y, and the array that is written receives the gradient by x or by h. The shapes stay the same.
+ * - CONVOLVE writes `output`. The other operations are its adjoints: `output` then holds the gradient by y, and the
+ *   arrays that are written receive the gradient by x, by h, or both. The shapes stay the same.
  * - Samples are 32-bit floats, IEEE halves or bfloat16, each array of its own type; arithmetic is in 32-bit floats. On
- * a GPU rows of halves or bfloat16 that share a response may be multiplied on tensor cores: their products are exact,
- * and the sums are 32-bit floats that are truncated instead of rounded, far below the rounding of the result to its
- * type. Transforms of rows of halves with 2^15 points and more cross the memory with 13 bits for a number: the error
- * is -70 dB of the row, also where the row is quiet.
+ *   a GPU rows of halves or bfloat16 that share a response may be multiplied on tensor cores: their products are exact,
+ *   and the sums are 32-bit floats that are truncated instead of rounded, far below the rounding of the result to its
+ *   type. Transforms of rows of halves with 2^15 points and more cross the memory with 13 bits for a number: the error
+ *   is -70 dB of the row, also where the row is quiet.
  * - On the CPU a call returns when its work is done, and can be cancelled (gpuconv_cancel_set). A row of a convolution
  *   gives the same bytes alone, in any batch and with any number of threads. While the response is not longer than the
  *   signal and N + M - 1 is above 8192, a signal gives the same bytes as gpuconv_convolve_file with the CPU backend,
@@ -43,8 +43,8 @@
  *   status is OK, and the caller looks at the result.
  * - Errors. ARGUMENT: the message names the field, such as "job.output.stride"; nothing is written or queued. DEVICE:
  *   a function of CUDA failed; the message has its text. MEMORY: there is too little memory. CANCELLED, only on the
- * CPU: the arrays that are written are incomplete. UNSUPPORTED: this build has no CUDA, or, on the CPU, both arrays
- * that are convolved have rows of more than 2^29 frames.
+ *   CPU: the arrays that are written are incomplete. UNSUPPORTED: this build has no CUDA, or, on the CPU, both arrays
+ *   that are convolved have rows of more than 2^29 frames.
  * - NULL: a function that returns a status returns ARGUMENT if an object, a structure or an output pointer is NULL,
  *   unless its documentation allows it; a stream, an `error` and an unused workspace may be NULL. A function that frees
  *   does nothing with NULL.
@@ -163,9 +163,8 @@ typedef enum gpuconv_arrays_operation {
                                           with the signal */
     GPUCONV_ARRAYS_GRADIENT_BOTH /**< signal_gradient and response_gradient: both of them, from `signal`, `response` and
                                       `output`. On a GPU g is read and transformed once where x, g, signal_gradient
-                                      and the response have one type, without gain, gates, routes and
-                                      accumulate;
-                                    elsewhere this is the one job after the other */
+                                      and the response have one type, without gain, gates, routes and accumulate;
+                                      elsewhere one job runs after the other */
 } gpuconv_arrays_operation;
 
 /** Responses whose transforms are kept. Shared by threads and streams; only _update changes them. */
