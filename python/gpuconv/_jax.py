@@ -1,9 +1,10 @@
-"""Convolution of arrays that JAX traces: a primitive with rules for jax.jit, jax.grad, jax.jvp and jax.vmap.
+"""Convolution of arrays that JAX traces: primitives with rules for jax.jit, jax.grad, jax.jvp and jax.vmap.
 
-The primitive works on rows: a (R, n), b (rows, m), and row i of a goes with row (i // group) % rows of b. With `hop` a row of
+_rows_p works on rows: a (R, n), b (rows, m), and row i of a goes with row (i // group) % rows of b. With `hop` a row of
 responses has those of all blocks of `hop` frames, one after the other. Its three operations (_batches) are linear in both
-operands, and the transpose of each is another one. XLA calls functions of _core
-itself (foreign-function interface), on an NVIDIA GPU with its stream; in a build without them it calls through the host.
+operands, and the transpose of each is another one. A change of both operands is the primitive _change_p, whose transpose
+_both_p computes both gradients in one job. XLA calls functions of _core itself (foreign-function interface), on an NVIDIA
+GPU with its stream; in a build without them it calls through the host.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from jax.interpreters import ad, batching, mlir
 
 from . import _core
 from . import _host
-from ._batches import CONVOLVE, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch, share
+from ._batches import CONVOLVE, GRADIENT_BOTH, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch, share
 from ._libraries import check_floats, check_frames, warn_of_axis
 from ._modes import Mode, window
 
-TARGET = "gpuconv_rows"
-_rows_p = Primitive(TARGET)
+TARGET, BOTH = "gpuconv_rows", "gpuconv_both"
+_rows_p, _change_p, _both_p = Primitive(TARGET), Primitive("gpuconv_change"), Primitive(BOTH)
+_both_p.multiple_results = True
 
 
 def _shape(a: Any, b: Any, operation: int, frames: int, rows: int) -> jax.ShapeDtypeStruct:
@@ -58,6 +60,54 @@ def _transpose_second(cotangent: Any, a: Any, b: Any, *, operation: int, **rest:
 
 
 ad.defbilinear(_rows_p, _transpose_first, _transpose_second)
+_bilinear = ad.primitive_jvps[_rows_p]
+
+
+def _rows_jvp(primals: Any, tangents: Any, *, operation: int, **rest: Any) -> Any:
+    if operation != CONVOLVE or rest["hop"] or any(type(t) is ad.Zero for t in tangents):
+        return _bilinear(primals, tangents, operation=operation, **rest)
+    return _rows_p.bind(*primals, operation=operation, **rest), _change_p.bind(*tangents, *primals, **rest)
+
+
+ad.primitive_jvps[_rows_p] = _rows_jvp
+
+
+# ---- Changes of both operands: dx * h + x * dh, linear in dx and dh; and both gradients, (g, x, h) -> (gx, gh) ----
+
+
+def _change(dx: Any, dh: Any, x: Any, h: Any, **rest: Any) -> Any:
+    bind = partial(_rows_p.bind, operation=CONVOLVE, **rest)
+    return bind(dx, h) + bind(x, dh)
+
+
+def _both(g: Any, x: Any, h: Any, **rest: Any) -> Any:
+    bind = partial(_rows_p.bind, **{**rest, "frames": x.shape[-1]})
+    return bind(g, h, operation=GRADIENT_SIGNAL), _rows_p.bind(g, x, operation=GRADIENT_RESPONSE, **{**rest, "frames": h.shape[-1]})
+
+
+def _change_transpose(cotangent: Any, dx: Any, dh: Any, x: Any, h: Any, **rest: Any) -> Any:
+    if type(cotangent) is ad.Zero:
+        return None, None, None, None
+    if ad.is_undefined_primal(dx) and ad.is_undefined_primal(dh):
+        return (*_both_p.bind(cotangent, x, h, **rest), None, None)
+    gx = _transpose_first(cotangent, dx, h, operation=CONVOLVE, **rest) if ad.is_undefined_primal(dx) else None
+    gh = _transpose_second(cotangent, x, dh, operation=CONVOLVE, **rest) if ad.is_undefined_primal(dh) else None
+    return gx, gh, None, None
+
+
+def _both_transpose(cotangents: Any, g: Any, x: Any, h: Any, **rest: Any) -> Any:
+    u, v = (ad.instantiate_zeros(c) for c in cotangents)
+    return _change_p.bind(u, v, x, h, **rest), None, None
+
+
+def _jvp_of(function: Any) -> Any:
+    return lambda primals, tangents, **rest: jax.jvp(partial(function, **rest), primals, tuple(map(ad.instantiate_zeros, tangents)))
+
+
+_change_p.def_abstract_eval(lambda dx, dh, x, h, *, frames, **rest: x.update(shape=(x.shape[0], frames)))
+_both_p.def_abstract_eval(lambda g, x, h, **rest: (x, h))
+ad.primitive_jvps[_change_p], ad.primitive_jvps[_both_p] = _jvp_of(_change), _jvp_of(_both)
+ad.primitive_transposes[_change_p], ad.primitive_transposes[_both_p] = _change_transpose, _both_transpose
 
 
 # ---- vmap: the mapped dimension becomes more rows ----
@@ -88,6 +138,8 @@ def _batch(operands: Any, dims: Any, *, operation: int, rows: int, group: int, *
 
 
 batching.primitive_batchers[_rows_p] = _batch
+batching.primitive_batchers[_change_p] = lambda operands, dims, **rest: (jax.vmap(partial(_change, **rest), dims)(*operands), 0)
+batching.primitive_batchers[_both_p] = lambda operands, dims, **rest: (jax.vmap(partial(_both, **rest), dims)(*operands), (0, 0))
 
 
 # ---- Calls ----
@@ -109,21 +161,24 @@ def _through_host(a: Any, b: Any, **job: Any) -> Any:
     return jax.pure_callback(partial(compute_on_host, **job), _shape(a, b, job["operation"], job["frames"], job["rows"]), a, b)
 
 
-def _call_of_xla(context: Any, a: Any, b: Any, *, frames: int, rows: int, **attributes: int) -> Any:
-    lower = jax.ffi.ffi_lowering(TARGET)
-    return lower(context, a, b, **{name: np.int64(value) for name, value in attributes.items()})
+def _call_of_xla(context: Any, *arrays: Any, frames: int, rows: int, operation: int = GRADIENT_BOTH, **attributes: int) -> Any:
+    lower = jax.ffi.ffi_lowering(BOTH if operation == GRADIENT_BOTH else TARGET)
+    return lower(context, *arrays, **{name: np.int64(value) for name, value in {"operation": operation, **attributes}.items()})
 
 
-_rows_p.def_impl(jax.jit(_rows_p.bind, static_argnames=("operation", "offset", "frames", "rows", "group", "threads", "hop", "linear")))
-mlir.register_lowering(_rows_p, mlir.lower_fun(_through_host, multiple_results=False))
+for primitive, lowered in (_rows_p, _through_host), (_change_p, _change), (_both_p, _both):
+    primitive.def_impl(jax.jit(primitive.bind, static_argnames=("operation", "offset", "frames", "rows", "group", "threads", "hop", "linear")))
+    mlir.register_lowering(primitive, mlir.lower_fun(lowered, multiple_results=primitive.multiple_results))
 if hasattr(_core, "xla_rows"):
     try:
         # Makes the backends first: then a target that XLA refuses raises an error here, and not when JAX makes them later.
         jax.devices()
         # XLA before 0.6 does not give its functions the number of the GPU.
         for platform in ("cpu", "cuda") if _core.has_cuda and jax.__version_info__ >= (0, 6) else ("cpu",):
-            jax.ffi.register_ffi_target(TARGET, _core.xla_rows(platform == "cuda"), platform=platform.replace("cuda", "CUDA"))
-            mlir.register_lowering(_rows_p, _call_of_xla, platform=platform)
+            for primitive in _rows_p, _both_p:
+                call = _core.xla_rows(primitive is _both_p, platform == "cuda")
+                jax.ffi.register_ffi_target(primitive.name, call, platform=platform.replace("cuda", "CUDA"))
+                mlir.register_lowering(primitive, _call_of_xla, platform=platform)
     except Exception:  # an XLA that is older than the headers
         pass
 

@@ -142,11 +142,13 @@ void vary(gpuconv_arrays_job &job, int64_t hop, bool linear) {
     job.response.starts = nullptr;
 }
 
-// Returns the array of a job that is read first, read second, or written.
+// Returns an array of a job: those that are read, then those that are written.
 gpuconv_rows &role(gpuconv_arrays_job &job, int number) {
-    gpuconv_rows *const roles[3][3] = {{&job.signal, &job.response, &job.output},
-                                       {&job.output, &job.response, &job.signal},
-                                       {&job.output, &job.signal, &job.response}};
+    gpuconv_rows *const roles[4][5] = {
+        {&job.signal, &job.response, &job.output},
+        {&job.output, &job.response, &job.signal},
+        {&job.output, &job.signal, &job.response},
+        {&job.output, &job.signal, &job.response, &job.signal_gradient, &job.response_gradient}};
     return *roles[job.operation][number];
 }
 
@@ -179,7 +181,7 @@ void compute(int operation, const floats_in &first, const floats_in &second, con
 
 gpuconv_arrays_job job_of_rows(const rows_call &call, const gpuconv_rows *rows) {
     gpuconv_arrays_job job = new_job((int)call.operation, call.group, call.offset, nullptr);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (call.operation == GPUCONV_ARRAYS_GRADIENT_BOTH ? 5 : 3); i++)
         role(job, i) = rows[i];
     vary(job, call.hop, call.linear != 0);
     return job;
@@ -350,11 +352,9 @@ void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr
 void run_both(const planned_job &self, uintptr_t g, uintptr_t x, uintptr_t h, uintptr_t gx, uintptr_t gh,
               uintptr_t workspace, uintptr_t stream) {
     gpuconv_arrays_job job = self.job;
-    job.output.data = reinterpret_cast<void *>(g);
-    job.signal.data = reinterpret_cast<void *>(x);
-    job.response.data = reinterpret_cast<void *>(h);
-    job.signal_gradient.data = reinterpret_cast<void *>(gx);
-    job.response_gradient.data = reinterpret_cast<void *>(gh);
+    const uintptr_t arrays[] = {g, x, h, gx, gh};
+    for (int i = 0; i < 5; i++)
+        role(job, i).data = reinterpret_cast<void *>(arrays[i]);
     run_planned(self, job, workspace, stream);
 }
 

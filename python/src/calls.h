@@ -68,7 +68,8 @@ inline void run_interruptible(const work &call) {
     run_interruptible(&cancel, call);
 }
 
-// An operation on three arrays: first, second, result. With `hop` a row of responses has those of all blocks.
+// An operation on three arrays: first, second, result; or both gradients, on five (role). With `hop` a row of responses
+// has those of all blocks.
 struct rows_call {
     int64_t operation, group, offset, threads, hop, linear;
 };

@@ -26,13 +26,16 @@ def path(request, monkeypatch):
     if request.param == "through the host":
         from gpuconv import _jax
 
-        rule = jax.interpreters.mlir.lower_fun(_jax._through_host, multiple_results=False)
-        before = _jax._call_of_xla
-        jax.interpreters.mlir.register_lowering(_jax._rows_p, rule, platform="cpu")
-        jax.clear_caches()
+        def register(direct):
+            for primitive, through in (_jax._rows_p, _jax._through_host), (_jax._both_p, _jax._both):
+                rule = _jax._call_of_xla if direct else mlir.lower_fun(through, multiple_results=primitive.multiple_results)
+                mlir.register_lowering(primitive, rule, platform="cpu")
+            jax.clear_caches()
+
+        mlir = jax.interpreters.mlir
+        register(False)
         yield request.param
-        jax.interpreters.mlir.register_lowering(_jax._rows_p, before if hasattr(gpuconv._core, "xla_rows") else rule, platform="cpu")
-        jax.clear_caches()
+        register(hasattr(gpuconv._core, "xla_rows"))
     else:
         yield request.param
 
@@ -46,7 +49,7 @@ def refuse(*arguments, **keywords):
     raise ValueError("newer than this XLA")
 
 jax.ffi.register_ffi_target = refuse
-gpuconv._core.xla_rows = getattr(gpuconv._core, "xla_rows", lambda on_gpu: None)
+gpuconv._core.xla_rows = getattr(gpuconv._core, "xla_rows", lambda gradients, gpu: None)
 y = jax.jit(lambda x, h: gpuconv.convolve(x, h))(np.ones(300, "f"), np.ones(30, "f"))
 print(float(y[100]))
 """
@@ -62,6 +65,19 @@ def test_the_compiled_call_is_that_of_the_build(path, rng):
     text = jax.jit(gpuconv.convolve).lower(*arrays(rng, (2, 30), (5,))).as_text()
     direct = path == "as built" and hasattr(gpuconv._core, "xla_rows")
     assert ("gpuconv_rows" in text) == direct and ("callback" in text) != direct
+
+
+def test_both_gradients_are_one_call(path, rng):
+    """Where both are wanted, and not where one is, nor of filters that change with time."""
+    loss = lambda a, b: (gpuconv.convolve(a, b) ** 2).sum()  # noqa: E731
+    varying = lambda a, b: (gpuconv.time_varying(a, b, 10) ** 2).sum()  # noqa: E731
+    x, h, blocks = arrays(rng, (2, 30), (5,), (2, 3, 5))
+    text = [jax.jit(call).lower(x, b).as_text() for call, b in
+            [(jax.grad(loss, (0, 1)), h), (jax.grad(loss, 0), h), (jax.grad(loss, 1), h), (jax.grad(varying, (0, 1)), blocks)]]
+    direct = path == "as built" and hasattr(gpuconv._core, "xla_rows")
+    assert ["gpuconv_both" in t for t in text] == [direct, False, False, False]
+    if direct:
+        assert text[0].count("custom_call @gpuconv_rows") == 1
 
 
 OLDER = """
