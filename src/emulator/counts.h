@@ -9,8 +9,6 @@
 
 #include "memory.h"
 
-#include <stddef.h>
-
 typedef enum gc_site_kind { GC_SITE_BLOCK, GC_SITE_GLOBAL, GC_SITE_SHARED, GC_SITE_OTHER } gc_site_kind;
 
 /* The number of a place in the program. Its kind is that of the first call. */

@@ -1,7 +1,6 @@
 /* gpuconv ir synth: synthesizes impulse responses. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "libgpuconv/core/number.h"
 #include "libtools/room/room_set.h"
 #include "libtools/room/synth.h"
 

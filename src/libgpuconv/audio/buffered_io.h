@@ -4,7 +4,6 @@
 #define GC_AUDIO_BUFFERED_IO_H
 
 #include <sndfile.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 enum { GC_BUFFERED_IO_BYTES = 4096 };

@@ -1,8 +1,6 @@
 /* The cancellation flag of each thread, in thread-local storage. */
 #include "cancel.h"
 
-#include <stddef.h>
-
 static _Thread_local const volatile int *installed;
 
 const volatile int *gpuconv_cancel_set(const volatile int *flag) {

@@ -7,7 +7,6 @@
 #include "gpuconv.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 typedef struct gc_lines {

@@ -10,7 +10,6 @@
 #include "vector.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef int32_t ivec __attribute__((vector_size(LANES * 4)));
 typedef int16_t svec __attribute__((vector_size(LANES * 2)));

@@ -3,7 +3,6 @@
 #ifndef GC_DSP_VECTOR_H
 #define GC_DSP_VECTOR_H
 
-#include <stdint.h>
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif

@@ -10,7 +10,6 @@
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
-#include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
 #include "libgpuconv/ir/object.h"

@@ -12,7 +12,6 @@
 #include "libgpuconv/dsp/finite.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "ambisonic.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/number.h"
 #include "prepare.h"
 #include "sofa.h"
 

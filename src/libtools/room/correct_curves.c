@@ -4,7 +4,6 @@
 #include "correct.h"
 #include "sine_sweep.h"
 
-#include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"

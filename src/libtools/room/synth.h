@@ -6,7 +6,6 @@
 #include "gpuconv_rooms.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* ---- Building blocks --------------------------------------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 /* Reads the directions of a set, or some of many. */
 static gpuconv_status read_set(const char *path, wave *w, gpuconv_error *error) {

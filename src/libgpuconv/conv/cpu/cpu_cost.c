@@ -6,7 +6,6 @@
 #include "cpu_algorithm.h"
 
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/dsp/fft.h"
 
 #include <math.h>
 

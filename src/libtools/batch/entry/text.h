@@ -3,7 +3,6 @@
 #define GPUCONV_BATCH_ENTRY_TEXT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 enum { GC_TEXT_LINE = 1 << 24 }; /* bytes: the longest line of a list, and of results.jsonl */
 

@@ -2,7 +2,6 @@
 #include "list.h"
 
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/memory.h"
 #include "libtools/batch/entry/entry.h"
 #include "libtools/batch/entry/text.h"
 #include "libtools/batch/output/shards.h"

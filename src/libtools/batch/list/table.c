@@ -3,7 +3,6 @@
 #include "libgpuconv/core/table.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libtools/batch/entry/text.h"
 #include "list.h"
 
 #include <csv.h>

@@ -5,7 +5,6 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"
 #include "libtools/batch/entry/text.h"
 #include "results.h"

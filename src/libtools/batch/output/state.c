@@ -6,7 +6,6 @@
 #include "libgpuconv/ir/prepare.h"
 #include "libtools/room/room_set.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
