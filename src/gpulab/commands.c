@@ -3,7 +3,7 @@
 #include "gpulab/pages/pages.h"
 #include "gpulab/student/student.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/output_file.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/visible.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * replaces the same target, one that a living process writes is not. rename() goes through the test. */
 #include "files.h"
 
-#include "libgpuconv/core/output_file.h"
+#include "libgpuconv/core/files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,8 +5,8 @@
 #define GC_AUDIO_FILE_H
 
 #include "gpuconv.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/limits.h"
-#include "libgpuconv/core/output_file.h"
 #include "libgpuconv/dsp/pcm.h"
 
 typedef struct gc_reader gc_reader;
@@ -103,7 +103,7 @@ typedef struct gc_output_options {
     const volatile int *cancel;    /* NULL: none */
 } gc_output_options;
 
-/* Opens a new file that takes the name `path` on commit (core/output_file.h). Without options the container follows the
+/* Opens a new file that takes the name `path` on commit (core/files.h). Without options the container follows the
  * extension; the encoding is that of `like` if the container supports it, else the nearest lossless one, else the
  * container's own. A WAV that `frames` (-1: unknown) would take past 4 GiB becomes RF64 if RF64 supports the encoding.
  * A WAV or RF64 gets the mask like->speakers; 0: the usual one of mono and stereo, none of more channels. "-" is

@@ -16,7 +16,7 @@
 #include "gpuconv.h"
 #include "libgpuconv/core/descriptor.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/input_file.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"

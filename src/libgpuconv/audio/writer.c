@@ -1,5 +1,5 @@
 /*
- * Writing files and pipes through libsndfile. A file takes its name on commit (core/output_file.h); devices and pipes
+ * Writing files and pipes through libsndfile. A file takes its name on commit (core/files.h); devices and pipes
  * are written in place.
  *
  * libsndfile writes a header of length zero, then the samples, and corrects the header at the end. A pipe cannot seek:
@@ -11,8 +11,8 @@
 #include "format.h"
 #include "libgpuconv/core/descriptor.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/output_file.h"
 #include "libgpuconv/dsp/finite.h"
 
 #include <errno.h>

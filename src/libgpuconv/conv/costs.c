@@ -3,11 +3,9 @@
 #include "plan.h"
 
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/folder.h"
-#include "libgpuconv/core/input_file.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
-#include "libgpuconv/core/output_file.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * longer than about ten milliseconds calls gc_cancelled() between its steps and returns early once the flag is raised.
  * A worker thread installs the flag of the thread that started it.
  *
- * Objects that block on a descriptor (core/descriptor.h, core/output_file.h, audio/file.h) have a pointer to a flag of
+ * Objects that block on a descriptor (core/descriptor.h, core/files.h, audio/file.h) have a pointer to a flag of
  * their own instead. One thread makes them and another one reads or writes, and the flags may differ: the player raises
  * one flag to end its reader thread while the thread that calls the player goes on. Code that makes such an object for
  * the work of its own thread passes gc_cancel_flag(). */

@@ -4,7 +4,7 @@
 #include "cancel.h"
 #include "descriptor.h"
 #include "error.h"
-#include "input_file.h"
+#include "files.h"
 #include "memory.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* What differs between operating systems, as far as POSIX systems agree. */
 #include "os.h"
 
-#include "file_lock.h"
+#include "files.h"
 #include "os_posix.h"
 
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
 #include "os.h"
 
 #include "descriptor.h"
-#include "file_lock.h"
+#include "files.h"
 #include "memory.h"
 #include "pool.h"
 #include "windows/paths.h"

@@ -8,7 +8,7 @@
 #include "libgpuconv/conv/plan.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/output_file.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/sized_struct.h"
 #include "libgpuconv/ir/prepare.h"
 #include "libgpuconv/ir/read_files.h"

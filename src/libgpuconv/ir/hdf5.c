@@ -14,7 +14,7 @@
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/input_file.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/memory.h"
 
 #include <errno.h>

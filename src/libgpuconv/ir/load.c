@@ -2,7 +2,7 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/input_file.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/dsp/finite.h"

@@ -2,7 +2,7 @@
 #include "read_files.h"
 
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/output_file.h"
+#include "libgpuconv/core/files.h"
 #include "matrix.h"
 #include "prepare.h"
 

@@ -11,10 +11,10 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/descriptor.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
-#include "libgpuconv/core/output_file.h"
 #include "libgpuconv/core/visible.h"
 
 #include <errno.h>

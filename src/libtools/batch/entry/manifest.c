@@ -1,9 +1,8 @@
 /* Manifests: finds entries with the same output or the same response, and writes manifests as CSV. */
 #include "entry.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/folder.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/map.h"
-#include "libgpuconv/core/output_file.h"
 
 #include <csv.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/file_lock.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"

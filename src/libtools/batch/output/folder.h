@@ -2,7 +2,7 @@
  * The folder of a batch. What the batch reads lies outside of it, and what it writes lies inside, so that no output is
  * an input, whatever the order of processing; outputs never have the name of a file that the batch itself writes there.
  * Two batches must not write into one folder at the same time: the file FOLDER/.gpuconv-lock names the process; the
- * lock itself (core/file_lock.h) ends with the process, also on a network file system, so that a file that a killed
+ * lock itself (core/files.h) ends with the process, also on a network file system, so that a file that a killed
  * batch has left excludes no other batch.
  *
  *      byte 0     locked exclusively by the first rank, for as long as the batch writes
@@ -18,7 +18,7 @@
 #define GC_OWN_RESULTS "results.jsonl" /* results.h */
 #define GC_OWN_MANIFEST "manifest.csv" /* what was picked */
 #define GC_OWN_LOCK ".gpuconv-lock"    /* below */
-#define GC_OWN_TEMPORARIES ".gpuconv-" /* with more behind it: new files (core/output_file.h), in any folder */
+#define GC_OWN_TEMPORARIES ".gpuconv-" /* with more behind it: new files (core/files.h), in any folder */
 #define GC_OWN_TEXT "text"             /* Kaldi's: transcripts, speaker of each utterance, */
 #define GC_OWN_SPEAKERS "utt2spk"
 #define GC_OWN_UTTERANCES "spk2utt" /* utterances of each speaker, */

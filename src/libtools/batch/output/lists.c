@@ -3,9 +3,9 @@
 
 #include "folder.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
-#include "libgpuconv/core/output_file.h"
 #include "libtools/batch/entry/entry.h"
 #include "libtools/batch/entry/text.h"
 

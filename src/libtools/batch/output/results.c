@@ -2,8 +2,8 @@
 #include "results.h"
 
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/output_file.h"
 #include "libtools/batch/entry/entry.h"
 #include "libtools/batch/entry/text.h"
 

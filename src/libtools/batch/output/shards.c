@@ -8,12 +8,12 @@
 #include "folder.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/module.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
-#include "libgpuconv/core/output_file.h"
 #include "state.h"
 
 #include <archive.h>

@@ -4,7 +4,7 @@
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/folder.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/random.h"

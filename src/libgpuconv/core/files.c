@@ -1,12 +1,11 @@
-/* The new file has no name where the file system supports O_TMPFILE: no other process can open it by name, and the
+/* The new file of an output has no name where the file system supports O_TMPFILE: no other process can open it by name, and the
  * kernel removes it however the process ends. Elsewhere, and for a moment when it replaces a file, it has a temporary
  * name. The first choice of that name depends on the target alone, so that the next process that replaces the target
  * finds what a killed one has left; the file is locked as long as it has the name, and removed if it is not. */
-#include "output_file.h"
+#include "files.h"
 
 #include "descriptor.h"
 #include "error.h"
-#include "file_lock.h"
 #include "hash.h"
 #include "memory.h"
 #include "os.h"
@@ -20,6 +19,67 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- Input files, folders, locks ---------------------------------------------------------------------------------- */
+
+gpuconv_status gc_input_file_check(const char *path, const struct stat *st, gpuconv_error *error) {
+    if (S_ISREG(st->st_mode))
+        return GPUCONV_OK;
+    return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is %s", path,
+                   S_ISDIR(st->st_mode) ? "a directory" : "a pipe or a device; use a regular file");
+}
+
+int gc_input_file_open(const char *path, int64_t *size, gpuconv_error *error) {
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) != 0)
+        gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+    else if (!gc_input_file_check(path, &st, error)) {
+        *size = st.st_size;
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+gpuconv_status gc_create_parent_folders(const char *path, gpuconv_error *error) {
+    char *folder = strdup(path);
+    if (!folder)
+        return gc_fail_memory(error, path);
+    gpuconv_status status = GPUCONV_OK;
+    /* Checks the innermost folder first: usually it exists already. */
+    char *slash = strrchr(folder, '/');
+    if (slash && slash != folder) {
+        *slash = '\0';
+        struct stat st;
+        bool exists = stat(folder, &st) == 0 && S_ISDIR(st.st_mode);
+        *slash = '/';
+        for (char *at = strchr(folder + 1, '/'); at && !exists && !status; at = strchr(at + 1, '/')) {
+            *at = '\0';
+            if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+                status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
+            *at = '/';
+        }
+    }
+    free(folder);
+    return status;
+}
+
+bool gc_is_same_file(const char *a, const char *b) {
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+/* gc_file_lock is in os_posix.c and os_windows.c. */
+bool gc_file_is_at(int fd, const char *path) {
+    struct stat open_st, st;
+    return fstat(fd, &open_st) == 0 && lstat(path, &st) == 0 && st.st_dev == open_st.st_dev &&
+           st.st_ino == open_st.st_ino;
+}
+
+/* ---- Output files ---------------------------------------------------------------------------------------- */
 
 enum {
     SUFFIX_ROOM = 17, /* the unique part of a temporary name and its terminating zero */
@@ -119,12 +179,6 @@ static gpuconv_status check_program_path(const char *path, gpuconv_error *error)
         return GPUCONV_OK; /* opening the file reports other errors */
     return gc_fail(error, GPUCONV_ERROR_FILE, "%s: is %s, which must not be here; remove it", path,
                    S_ISLNK(st.st_mode) ? "a symbolic link" : "not a regular file");
-}
-
-bool gc_is_same_file(const char *a, const char *b) {
-    struct stat first, second;
-    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
 }
 
 /* ---- New files --------------------------------------------------------------------------------------------------- */
