@@ -4,7 +4,6 @@
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
-#include "options.h"
 
 #include <errno.h>
 #include <stdarg.h>

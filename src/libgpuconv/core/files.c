@@ -1,7 +1,7 @@
-/* The new file of an output has no name where the file system supports O_TMPFILE: no other process can open it by name, and the
- * kernel removes it however the process ends. Elsewhere, and for a moment when it replaces a file, it has a temporary
- * name. The first choice of that name depends on the target alone, so that the next process that replaces the target
- * finds what a killed one has left; the file is locked as long as it has the name, and removed if it is not. */
+/* The new file of an output has no name where the file system supports O_TMPFILE: no other process can open it by name,
+ * and the kernel removes it however the process ends. Elsewhere, and for a moment when it replaces a file, it has a
+ * temporary name. The first choice of that name depends on the target alone, so that the next process that replaces the
+ * target finds what a killed one has left; the file is locked as long as it has the name, and removed if it is not. */
 #include "files.h"
 
 #include "descriptor.h"
@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Input files, folders, locks ---------------------------------------------------------------------------------- */
+/* ---- Input files, folders, locks ----------------------------------------------------------------------------------
+ */
 
 gpuconv_status gc_input_file_check(const char *path, const struct stat *st, gpuconv_error *error) {
     if (S_ISREG(st->st_mode))

@@ -3,10 +3,7 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
-#include "matrix.h"
-#include "numbers.h"
 #include "object.h"
 #include "settings.h"
 #include "spatial.h"
@@ -25,10 +22,6 @@ gpuconv_status gc_preparation_read(const gpuconv_preparation *from, gpuconv_prep
     const gc_sized_struct own = {preparation, sizeof *preparation, GC_SIZE_UP_TO(gpuconv_preparation, dry),
                                  "gpuconv_preparation"};
     return from ? gc_sized_struct_read(&own, from, error) : GPUCONV_OK;
-}
-
-bool gc_is_matrix(const char *path) {
-    return gc_ending_find(path, "conf|matrix|txt") >= 0 && !gc_is_text_of_taps(path);
 }
 
 gpuconv_status gpuconv_ir_load(const char *path, gpuconv_ir **ir, gpuconv_error *error) {

@@ -26,6 +26,9 @@ gpuconv_status gc_ir_prepare(const gc_response_source *from, const gpuconv_prepa
 gpuconv_status gc_ir_apply_levels(const gpuconv_ir *ir, const gpuconv_preparation *preparation, gpuconv_ir **result,
                                   gpuconv_error *error);
 
+/* As gpuconv_ir_load_matrix. @param file_rate of files that state none; 0: these are refused */
+gpuconv_status gc_matrix_load(const char *path, double rate, double file_rate, gpuconv_ir **ir, gpuconv_error *error);
+
 /* Returns whether a response of this name is read as a matrix, which names further files. */
 bool gc_is_matrix(const char *path);
 
