@@ -4,6 +4,7 @@
 #include "libgpuconv/ir/object.h"
 #include "libtools/room/correct.h"
 
+#include <complex.h>
 #include <math.h>
 
 enum { RATE = 48000, FRAMES = 24000, DIRECT = 480 };

@@ -32,9 +32,13 @@
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
+#include "libgpuconv/core/lines.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
+#include "libgpuconv/core/table.h"
 #include "libgpuconv/dsp/fourier.h"
 #include "libgpuconv/ir/object.h"
+#include "sine_sweep.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,6 +46,297 @@
 #include <string.h>
 
 static const double pi = 3.14159265358979323846;
+#define J ((double complex)_Complex_I)
+
+/* ---- Curves of levels -------------------------------------------------------------------------------------------- */
+
+/* A curve has the form of a calibration file: a straight line over the logarithm of the frequency between its points.
+ */
+typedef struct level_curve {
+    const gc_microphone *points;
+    gc_microphone *file; /* that owns them; NULL: one of the named curves */
+} level_curve;
+
+static const struct {
+    const char *name;
+    gc_microphone points;
+} named_curves[] = {
+    {"flat", {(double[]){1000}, (double[]){0}, 1, 0}},
+    /* H. Moller, Relevant loudspeaker tests in studios (Bruel & Kjaer, 1974): optimum curve in a living room. */
+    {"house", {(double[]){20, 200, 20000}, (double[]){0, 0, -6}, 3, 0}},
+    /* SMPTE ST 202:2010, large rooms: flat from 63 Hz to 2 kHz, then 3 dB an octave, from 10 kHz on 6 dB. */
+    {"x-curve", {(double[]){31.5, 50, 63, 2000, 10000, 20000}, (double[]){-3.5, -1, 0, 0, -6.97, -12.97}, 6, 0}},
+};
+
+static void curve_close(level_curve *c) {
+    if (c)
+        gc_microphones_free(c->file, 1);
+    free(c);
+}
+
+/* Opens a curve of levels: flat, house, x-curve, or a file with lines of Hz and dB. The caller frees it
+ * with curve_close. @return FILE, FORMAT, MEMORY, CANCELLED */
+static gpuconv_status curve_open(const char *name, void (*note)(const char *), level_curve **curve,
+                                 gpuconv_error *error) {
+    level_curve *c = *curve = gc_calloc(1, (int64_t)sizeof *c);
+    if (!c)
+        return gc_fail_memory(error, name);
+    for (size_t i = 0; i < sizeof named_curves / sizeof *named_curves; i++)
+        if (strcmp(name, named_curves[i].name) == 0) {
+            c->points = &named_curves[i].points;
+            return GPUCONV_OK;
+        }
+    const char *const files[] = {name, NULL};
+    const gpuconv_status status =
+        gc_microphones_new(&(gc_microphone_files){.calibration = files, .note = note}, 1, &c->file, error);
+    c->points = c->file;
+    if (status) {
+        curve_close(c);
+        *curve = NULL;
+    }
+    return status;
+}
+
+/* Returns the level in dB at a frequency > 0. */
+static double curve_at(const level_curve *c, double hz) {
+    return gc_microphone_level(c->points, hz);
+}
+
+/* ---- Parametric equalisers --------------------------------------------------------------------------------------- */
+
+enum { EQ_FILTERS = 256 };
+
+/* The coefficients of a filter of second order; a[0] is 1. */
+typedef struct eq_filter {
+    double b[3], a[3];
+} eq_filter;
+
+/* A list of parametric equalisers. */
+typedef struct eq_list {
+    double gain; /* factor, of the preamplifier */
+    int count;
+    eq_filter filter[EQ_FILTERS];
+} eq_list;
+
+typedef enum eq_kind { PEAK, LOW_SHELF, HIGH_SHELF, LOW_PASS, HIGH_PASS, BAND_PASS, NOTCH, ALL_PASS } eq_kind;
+
+static const struct {
+    const char *name;
+    eq_kind kind;
+} eq_names[] = {{"PK", PEAK},       {"PEQ", PEAK},       {"LS", LOW_SHELF},   {"LSC", LOW_SHELF}, {"LSQ", LOW_SHELF},
+                {"HS", HIGH_SHELF}, {"HSC", HIGH_SHELF}, {"HSQ", HIGH_SHELF}, {"LP", LOW_PASS},   {"LPQ", LOW_PASS},
+                {"HP", HIGH_PASS},  {"HPQ", HIGH_PASS},  {"BP", BAND_PASS},   {"NO", NOTCH},      {"AP", ALL_PASS}};
+
+/* A filter as a line of the list has it. */
+typedef struct eq_line {
+    eq_kind kind;
+    double hz, gain, q; /* q: NaN if there is none */
+} eq_line;
+
+/* Computes the coefficients by the cookbook. */
+static eq_filter design(const eq_line *l, double rate) {
+    const double w = 2 * pi * l->hz / rate, c = cos(w), s = sin(w), a = pow(10, l->gain / 40), alpha = s / (2 * l->q);
+    const double up = a + 1, down = a - 1, root = 2 * sqrt(a) * alpha;
+    eq_filter f = {{0}, {1 + alpha, -2 * c, 1 - alpha}};
+    switch (l->kind) {
+    case PEAK:
+        f = (eq_filter){{1 + alpha * a, -2 * c, 1 - alpha * a}, {1 + alpha / a, -2 * c, 1 - alpha / a}};
+        break;
+    case LOW_SHELF:
+        f = (eq_filter){{a * (up - down * c + root), 2 * a * (down - up * c), a * (up - down * c - root)},
+                        {up + down * c + root, -2 * (down + up * c), up + down * c - root}};
+        break;
+    case HIGH_SHELF:
+        f = (eq_filter){{a * (up + down * c + root), -2 * a * (down + up * c), a * (up + down * c - root)},
+                        {up - down * c + root, 2 * (down - up * c), up - down * c - root}};
+        break;
+    case LOW_PASS:
+        memcpy(f.b, (double[]){(1 - c) / 2, 1 - c, (1 - c) / 2}, sizeof f.b);
+        break;
+    case HIGH_PASS:
+        memcpy(f.b, (double[]){(1 + c) / 2, -1 - c, (1 + c) / 2}, sizeof f.b);
+        break;
+    case BAND_PASS:
+        memcpy(f.b, (double[]){alpha, 0, -alpha}, sizeof f.b);
+        break;
+    case NOTCH:
+        memcpy(f.b, (double[]){1, -2 * c, 1}, sizeof f.b);
+        break;
+    case ALL_PASS:
+        memcpy(f.b, (double[]){1 - alpha, -2 * c, 1 + alpha}, sizeof f.b);
+    }
+    return f;
+}
+
+/* Finds "NAME VALUE" among the words from `first` on. @return false: it is there and no number */
+static bool find_value(gc_table *t, int first, const char *name, double *value) {
+    for (int i = first; i + 1 < t->fields; i++)
+        if (gc_same_word(t->field[i], name))
+            return gc_table_number(t, i + 1, value);
+    return true;
+}
+
+/* Takes "ON PK Fc 105 Hz Gain -2.8 dB Q 1.41", from word `first` on. @return FORMAT */
+static gpuconv_status take_filter(gc_table *t, int first, double rate, eq_list *eq, gpuconv_error *error) {
+    eq_line l = {.hz = (double)NAN, .q = (double)NAN};
+    double width = (double)NAN;
+    size_t k = 0;
+    if (first >= t->fields || gc_same_word(t->field[first], "OFF"))
+        return GPUCONV_OK;
+    if (!gc_same_word(t->field[first], "ON") || first + 1 == t->fields)
+        return gc_table_fail(t, error, "is neither \"ON\" with a filter nor \"OFF\"");
+    if (gc_same_word(t->field[first + 1], "None"))
+        return GPUCONV_OK;
+    while (k < sizeof eq_names / sizeof *eq_names && !gc_same_word(t->field[first + 1], eq_names[k].name))
+        k++;
+    if (k == sizeof eq_names / sizeof *eq_names)
+        return gc_table_fail(t, error, "has no filter that is known here: PK, LSC, HSC, LP, HP, BP, NO and AP are");
+    l.kind = eq_names[k].kind;
+    if (!find_value(t, first + 2, "Fc", &l.hz) || !find_value(t, first + 2, "Gain", &l.gain) ||
+        !find_value(t, first + 2, "Q", &l.q) || !find_value(t, first + 2, "Oct", &width))
+        return gc_table_fail(t, error, "has a value that is no number");
+    if (width > 0) /* octaves between the points of half the gain */
+        l.q = 1 / (2 * sinh(log(2) / 2 * width));
+    if (isnan(l.q) && (l.kind == LOW_PASS || l.kind == HIGH_PASS))
+        l.q = sqrt(0.5);
+    if (!(l.hz > 0 && l.hz < rate / 2 && fabs(l.gain) <= 60 && l.q >= 0.01 && l.q <= 1000))
+        return gc_table_fail(t, error,
+                             "needs \"Fc\" in Hz below half of the rate, %.0f Hz, \"Gain\" from -60 to 60 dB, and "
+                             "\"Q\" from 0.01 to 1000 or \"BW Oct\"",
+                             rate / 2);
+    if (eq->count == EQ_FILTERS)
+        return gc_table_fail(t, error, "is one of more than %d filters", EQ_FILTERS);
+    eq->filter[eq->count++] = design(&l, rate);
+    return GPUCONV_OK;
+}
+
+/* Takes a line. Those before the first filter that begin with other words are the heading of REW.
+ * @return FORMAT */
+static gpuconv_status take_line(gc_table *t, double rate, eq_list *eq, bool *begun, gpuconv_error *error) {
+    double db;
+    int first = 1;
+    if (gc_begins_with(t->field[0], "Preamp:")) {
+        if (t->fields < 2 || !gc_table_number(t, 1, &db) || fabs(db) > 120)
+            return gc_table_fail(t, error, "is no level from -120 to 120 dB");
+        eq->gain *= pow(10, db / 20);
+        *begun = true;
+        return GPUCONV_OK;
+    }
+    if (!gc_begins_with(t->field[0], "Filter") || (t->fields > 1 && gc_same_word(t->field[1], "Settings")))
+        return *begun ? gc_table_fail(t, error, "is no line of \"Preamp:\" or \"Filter\", which alone are read")
+                      : GPUCONV_OK;
+    *begun = true;
+    if (!strchr(t->field[0], ':')) /* "Filter 1:" */
+        first++;
+    return take_filter(t, first, rate, eq, error);
+}
+
+/* Reads a list as Equalizer APO, AutoEq and REW write it: lines of "Preamp: -6 dB" and "Filter 1: ON PK Fc 105 Hz Gain
+ * -2.8 dB Q 1.41"; the filters are those of R. Bristow-Johnson, Cookbook formulae for audio EQ biquad filter
+ * coefficients. @param rate at which they are computed @return FILE, FORMAT, MEMORY, CANCELLED */
+static gpuconv_status eq_read(const char *path, double rate, eq_list *eq, gpuconv_error *error) {
+    static const gc_table_form form = {.kind = GC_TABLE_WORDS, .most = 32, .comments = true};
+    gc_lines lines;
+    gc_table table = {0};
+    bool begun = false;
+    *eq = (eq_list){.gain = 1};
+    gpuconv_status status = gc_lines_open(&lines, path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
+    if (!status)
+        status = gc_table_open(&table, &form, &lines, error);
+    for (bool more = true; more && !status;) {
+        status = gc_table_next(&table, &more, error);
+        if (!status && more)
+            status = take_line(&table, rate, eq, &begun, error);
+    }
+    gc_table_close(&table);
+    gc_lines_close(&lines);
+    if (!status && !begun)
+        status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: has no line of \"Preamp:\" or \"Filter\"", path);
+    return status;
+}
+
+/* Returns the response of the list at a frequency. */
+static double complex eq_at(const eq_list *eq, double rate, double hz) {
+    const double complex z = cexp(-J * 2 * pi * hz / rate);
+    double complex product = eq->gain;
+    for (int i = 0; i < eq->count; i++) {
+        const eq_filter *f = &eq->filter[i];
+        product *= (f->b[0] + z * (f->b[1] + z * f->b[2])) / (f->a[0] + z * (f->a[1] + z * f->a[2]));
+    }
+    return product;
+}
+
+/* ---- Crossovers -------------------------------------------------------------------------------------------------- */
+
+bool gc_crossover_parse(const char *text, gc_crossover *c) {
+    static const struct {
+        const char *name;
+        int order;
+        bool bessel;
+    } kinds[] = {{"lr2:", 2, false},    {"lr4:", 4, false},    {"lr8:", 8, false},
+                 {"bessel2:", 2, true}, {"bessel4:", 4, true}, {"bessel8:", 8, true}};
+    *c = (gc_crossover){0};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (strncmp(text, kinds[k].name, strlen(kinds[k].name)) == 0) {
+            c->order = kinds[k].order;
+            c->bessel = kinds[k].bessel;
+            text += strlen(kinds[k].name);
+        }
+    if (c->order)
+        c->count = gc_numbers_parse(text, ",", c->hz, GC_CROSSOVERS);
+    for (int i = 0; i < c->count; i++)
+        if (!(c->hz[i] >= 1 && c->hz[i] <= 5e5 && (i == 0 || c->hz[i] > c->hz[i - 1])))
+            return false;
+    return c->count > 0;
+}
+
+/* Returns the polynomial of a Butterworth lowpass at s, of order 1, 2 or 4. */
+static double complex butterworth(int order, double complex s) {
+    return order == 1   ? s + 1
+           : order == 2 ? s * s + sqrt(2) * s + 1
+                        : (s * s + 2 * cos(pi / 8) * s + 1) * (s * s + 2 * sin(pi / 8) * s + 1);
+}
+
+/* Returns the lowpass of a Bessel filter at s, as a reverse Bessel polynomial, with -3 dB at s = i. */
+static double complex bessel(int order, double complex s) {
+    const double scale = order == 2 ? 1.361654 : order == 4 ? 2.113918 : 3.179617; /* -3 dB of the polynomial's own */
+    double complex before = 1, now = 1 + scale * s;
+    double zero = 1;
+    for (int n = 2; n <= order; n++) {
+        const double complex next = (2 * n - 1) * now + scale * s * scale * s * before;
+        before = now;
+        now = next;
+        zero *= 2 * n - 1;
+    }
+    return zero / now;
+}
+
+/* Returns the lowpass or the highpass of crossover i, by the bilinear transform. */
+static double complex half(const gc_crossover *c, int i, bool high, double rate, double hz) {
+    const double complex s = J * tan(pi * fmin(hz / rate, 0.5)) / tan(pi * c->hz[i] / rate);
+    if (c->bessel)
+        return bessel(c->order, high ? 1 / s : s);
+    const double complex b = butterworth(c->order / 2, s);
+    return (high ? cpow(s, c->order) : 1) / (b * b);
+}
+
+/* Returns the response of way `way`, from 0 for the lowest on. The ways of Linkwitz-Riley crossovers add up to an
+ * all-pass filter, in which the lower ways have the phase of the crossovers above them; every second way of lr2 is
+ * inverted for it. Their magnitudes add up to 1. rate: above twice the highest crossover. */
+static double complex crossover_at(const gc_crossover *c, int way, double rate, double hz) {
+    const bool inverts = c->order == 2 && !c->bessel;
+    double complex product = inverts && way % 2 ? -1 : 1;
+    for (int i = 0; i < c->count; i++)
+        if (i < way)
+            product *= half(c, i, true, rate, hz);
+        else if (i == way)
+            product *= half(c, i, false, rate, hz);
+        else if (!c->bessel) /* the all-pass filter that the ways above have */
+            product *= half(c, i, false, rate, hz) + (inverts ? -1 : 1) * half(c, i, true, rate, hz);
+    return product;
+}
+
+/* ---- The grid ---------------------------------------------------------------------------------------------------- */
 
 enum { PER_OCTAVE = GC_CORRECTION_PER_OCTAVE, POINTS = GC_CORRECTION_POINTS, HALVINGS = 6 };
 
@@ -63,7 +358,7 @@ typedef struct work {
     values *mean;          /* a channel each: of the measured responses, without smoothing of the phase */
     double common;         /* dB: mean level of the channels */
     double *excess;        /* of the channel that is being made: radians on the grid */
-    gc_eq eq;
+    eq_list eq;
     int64_t frames, points; /* of a filter, and of its transforms */
     double *re, *im;        /* `points` each */
 } work;
@@ -339,18 +634,18 @@ static gpuconv_status analyse(work *w, gpuconv_error *error) {
 /* Fills the grid, the target and the most gain. */
 static gpuconv_status fill_curves(work *w, gpuconv_error *error) {
     gc_correction *c = w->c;
-    gc_level_curve *target = NULL, *limit = NULL;
-    gpuconv_status status = gc_curve_open(w->o->target ? w->o->target : "flat", w->o->note, &target, error);
+    level_curve *target = NULL, *limit = NULL;
+    gpuconv_status status = curve_open(w->o->target ? w->o->target : "flat", w->o->note, &target, error);
     if (!status && w->o->limit_curve)
-        status = gc_curve_open(w->o->limit_curve, w->o->note, &limit, error);
+        status = curve_open(w->o->limit_curve, w->o->note, &limit, error);
     while (!status && c->points < POINTS && lowest * exp2((double)c->points / PER_OCTAVE) < c->rate / 2) {
         const int k = c->points++;
         c->hz[k] = lowest * exp2((double)k / PER_OCTAVE);
-        c->target[k] = gc_curve_at(target, c->hz[k]);
-        c->limit[k] = limit ? fmin(60, fmax(0, gc_curve_at(limit, c->hz[k]))) : w->o->limit;
+        c->target[k] = curve_at(target, c->hz[k]);
+        c->limit[k] = limit ? fmin(60, fmax(0, curve_at(limit, c->hz[k]))) : w->o->limit;
     }
-    gc_curve_close(target);
-    gc_curve_close(limit);
+    curve_close(target);
+    curve_close(limit);
     if (!status && c->positions) {
         const double level = level_of(c, c->target);
         for (int k = 0; k < c->points; k++)
@@ -479,9 +774,9 @@ static bool make_filter(work *w, const gc_corrected *k, int way, float *filter) 
             w->o->phase == GC_CORRECT_MIXED ? -k->excess * excess_share(w, hz) * at(c, w->excess, hz) : 0;
         double complex value = exp(w->re[i]) * cexp(GC_J * (w->im[i] + turn)), more = 1;
         if (w->o->eq)
-            more *= gc_eq_at(&w->eq, c->rate, hz);
+            more *= eq_at(&w->eq, c->rate, hz);
         if (w->o->crossover.count)
-            more *= gc_crossover_at(&w->o->crossover, way, c->rate, hz);
+            more *= crossover_at(&w->o->crossover, way, c->rate, hz);
         value *= linear ? cabs(more) : more;
         set_bin(w, i, value);
     }
@@ -793,9 +1088,9 @@ static gpuconv_status check_options(const gc_correction_options *o, gpuconv_erro
 static void add_equalisers(const work *w) {
     for (int k = 0; k < w->c->channels && w->o->eq; k++)
         for (int i = 0; i < w->c->points; i++)
-            w->c->channel[k].gain[i] += 20 * log10(cabs(gc_eq_at(&w->eq, w->c->rate, w->c->hz[i])));
+            w->c->channel[k].gain[i] += 20 * log10(cabs(eq_at(&w->eq, w->c->rate, w->c->hz[i])));
     for (int i = 0; i < w->c->points && w->o->eq; i++)
-        w->c->target[i] += 20 * log10(cabs(gc_eq_at(&w->eq, w->c->rate, w->c->hz[i])));
+        w->c->target[i] += 20 * log10(cabs(eq_at(&w->eq, w->c->rate, w->c->hz[i])));
 }
 
 /* Makes the filters of all channels into a response. */
@@ -843,7 +1138,7 @@ gpuconv_status gc_correct(const gc_correction_options *o, gc_correction *c, gpuc
         status = fill_curves(&w, error);
     }
     if (!status && o->eq)
-        status = gc_eq_read(o->eq, c->rate, &w.eq, error);
+        status = eq_read(o->eq, c->rate, &w.eq, error);
     if (!status && c->ways > 1 && !(o->crossover.hz[c->ways - 2] < 0.45 * c->rate))
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a crossover is at %g Hz; use less than %g Hz at a rate of %g Hz",

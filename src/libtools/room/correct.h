@@ -5,44 +5,10 @@
 #include "gpuconv.h"
 #include "libgpuconv/report/plot.h"
 
-#include <complex.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ---- Functions of frequency (correct_curves.c) ------------------------------------------------------------------- */
-
-typedef struct gc_level_curve gc_level_curve;
-
-/* Opens a curve of levels: flat, house, x-curve, or a file with lines of Hz and dB. The caller frees it
- * with gc_curve_close. @return FILE, FORMAT, MEMORY, CANCELLED */
-gpuconv_status gc_curve_open(const char *name, void (*note)(const char *text), gc_level_curve **curve,
-                             gpuconv_error *error);
-void gc_curve_close(gc_level_curve *curve);
-
-/* Returns the level in dB at a frequency > 0. */
-double gc_curve_at(const gc_level_curve *curve, double hz);
-
-enum { GC_EQ_FILTERS = 256, GC_CROSSOVERS = 7 };
-
-/* The coefficients of a filter of second order; a[0] is 1. */
-typedef struct gc_eq_filter {
-    double b[3], a[3];
-} gc_eq_filter;
-
-/* A list of parametric equalisers. */
-typedef struct gc_eq {
-    double gain; /* factor, of the preamplifier */
-    int count;
-    gc_eq_filter filter[GC_EQ_FILTERS];
-} gc_eq;
-
-/* Reads a list as Equalizer APO, AutoEq and REW write it: lines of "Preamp: -6 dB" and "Filter 1: ON PK Fc 105 Hz Gain
- * -2.8 dB Q 1.41"; the filters are those of R. Bristow-Johnson, Cookbook formulae for audio EQ biquad filter
- * coefficients. @param rate at which they are computed @return FILE, FORMAT, MEMORY, CANCELLED */
-gpuconv_status gc_eq_read(const char *path, double rate, gc_eq *eq, gpuconv_error *error);
-
-/* Returns the response of the list at a frequency. */
-double complex gc_eq_at(const gc_eq *eq, double rate, double hz);
+enum { GC_CROSSOVERS = 7 };
 
 /* Crossovers that divide the frequencies into ways. */
 typedef struct gc_crossover {
@@ -56,13 +22,6 @@ typedef struct gc_crossover {
  * @return false: it has another form */
 bool gc_crossover_parse(const char *text, gc_crossover *crossover);
 
-/* Returns the response of way `way`, from 0 for the lowest on. The ways of Linkwitz-Riley crossovers add up to an
- * all-pass filter, in which the lower ways have the phase of the crossovers above them; every second way of lr2 is
- * inverted for it. Their magnitudes add up to 1. rate: above twice the highest crossover. */
-double complex gc_crossover_at(const gc_crossover *crossover, int way, double rate, double hz);
-
-/* ---- Corrections (correct.c) ------------------------------------------------------------------------------------- */
-
 typedef enum gc_correction_phase { GC_CORRECT_MINIMUM, GC_CORRECT_LINEAR, GC_CORRECT_MIXED } gc_correction_phase;
 
 typedef struct gc_correction_options {
@@ -70,7 +29,7 @@ typedef struct gc_correction_options {
      * the filter has the target, the equalisers and the crossovers alone. */
     const char *const *measured;
     int files;
-    const char *target;      /* as in gc_curve_open; NULL: flat */
+    const char *target;      /* flat, house, x-curve, or a file with lines of Hz and dB; NULL: flat */
     const char *limit_curve; /* file of the most gain in dB by frequency; NULL: `limit` */
     double limit;            /* dB, 0..60 */
     const char *eq;          /* list of equalisers; NULL: none */
@@ -142,7 +101,7 @@ typedef struct gc_correction {
 
 /* Computes the filter. The caller frees *correction with gc_correction_free, also after a failure.
  * @return ARGUMENT (a value out of its range; rates, channels or lengths of files differ), FORMAT (a measurement is not
- * usable), any status of gpuconv_ir_load, gc_curve_open and gc_eq_read; MEMORY, CANCELLED */
+ * usable), any status of gpuconv_ir_load; FILE, MEMORY, CANCELLED */
 gpuconv_status gc_correct(const gc_correction_options *options, gc_correction *correction, gpuconv_error *error);
 void gc_correction_free(gc_correction *correction);
 

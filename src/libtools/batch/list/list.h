@@ -100,8 +100,7 @@ bool gc_lhotse_fill(gc_entry_texts *row, json_t *object, gc_list_kind *kind);
 
 /* ---- Parsers of each kind ---- */
 
-/* Parse lines into entries. Fail as gc_lines_next and gc_builder_add do, with FILE (segments) or FORMAT (columns). */
-gpuconv_status gc_list_parse_table(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
+/* Parse lines into entries. Fail as gc_lines_next and gc_builder_add do, or with FILE (segments). */
 gpuconv_status gc_list_parse_jsonl(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
 gpuconv_status gc_list_parse_kaldi(gc_lines *lines, gc_builder *builder, gpuconv_error *error);
 
