@@ -1,43 +1,29 @@
 /* Columns, rows, entries: converts the texts of a row into an entry and back. */
 #include "entry.h"
 
+#include "libgpuconv/core/error.h"
+#include "libgpuconv/core/files.h"
 #include "libgpuconv/core/limits.h"
+#include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/random.h"
 #include "libgpuconv/core/visible.h"
 #include "text.h"
 
+#include <csv.h>
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Columns ---- */
 
-const char *const gc_columns[GC_COLUMNS] = {[GC_COLUMN_INPUT] = "input",
-                                            [GC_COLUMN_RESPONSE] = "response",
-                                            [GC_COLUMN_OUTPUT] = "output",
-                                            [GC_COLUMN_GAIN] = "gain",
-                                            [GC_COLUMN_WET] = "wet",
-                                            [GC_COLUMN_DRY] = "dry",
-                                            [GC_COLUMN_OFFSET] = "offset",
-                                            [GC_COLUMN_LENGTH] = "length",
-                                            [GC_COLUMN_SEED] = "seed",
-                                            [GC_COLUMN_INPUTS] = "inputs",
-                                            [GC_COLUMN_RESPONSES] = "responses",
-                                            [GC_COLUMN_GAINS] = "gains",
-                                            [GC_COLUMN_STARTS] = "starts",
-                                            [GC_COLUMN_NOISE] = "noise",
-                                            [GC_COLUMN_SNR] = "snr",
-                                            [GC_COLUMN_NOISE_OFFSET] = "noise_offset",
-                                            [GC_COLUMN_NOISE_RESPONSE] = "noise_response",
-                                            [GC_COLUMN_EARLY] = "early",
-                                            [GC_COLUMN_ID] = "id",
 #define COLUMN_NAME(id, column, ...) [GC_COLUMN_##id] = column,
-                                            GC_SETTINGS_OF_RECIPE(COLUMN_NAME)};
+const char *const gc_columns[GC_COLUMNS] = {GC_ENTRY_COLUMNS(COLUMN_NAME) GC_SETTINGS_OF_RECIPE(COLUMN_NAME)};
 
 static bool same_name(const char *text, const char *name) {
     while (*text && (*text == *name || (*text == '-' && *name == '_'))) {
@@ -74,17 +60,8 @@ bool gc_texts_set_file(gc_entry_texts *row, const char *list, const char *file) 
 }
 
 bool gc_texts_append(gc_entry_texts *row, int column, const char *text) {
-    const char *before = row->text[column];
-    if (!before)
-        return gc_texts_set(row, column, text);
-    size_t size = strlen(before) + strlen(text) + 2;
-    char *both = malloc(size);
-    if (!both)
-        return false;
-    (void)snprintf(both, size, "%s|%s", before, text);
-    free(row->text[column]);
-    row->text[column] = both;
-    return true;
+    char **list = &row->text[column];
+    return gc_text_append(list, "%s%s", *list ? "|" : "", text);
 }
 
 /* Formats a reason: "WHAT 'VALUE'", to be freed. */
@@ -387,15 +364,6 @@ static bool is_below_folder(const char *path) {
     return length > 0 && !folder;
 }
 
-/* Makes "BEGINNING MIDDLE END", to be freed. */
-static char *join(const char *beginning, int length, const char *middle, const char *end) {
-    size_t room = (size_t)length + strlen(middle) + strlen(end) + 1;
-    char *made = malloc(room);
-    if (made)
-        (void)snprintf(made, room, "%.*s%s%s", length, beginning, middle, end);
-    return made;
-}
-
 /* Sets the path of the output and checks it. @return false: out of memory */
 static bool fill_output(const filling *f) {
     gc_entry *e = f->e;
@@ -406,7 +374,7 @@ static bool fill_output(const filling *f) {
     } else {
         if (!stem)
             gc_path_stem(e->input, &stem, &length);
-        e->output = join(stem, length, ".", gc_recipe_extension(gc_entry_recipe(e)));
+        e->output = gc_text_of("%.*s.%s", length, stem, gc_recipe_extension(gc_entry_recipe(e)));
     }
     if (!e->output)
         return false;
@@ -422,8 +390,8 @@ static bool fill_early(const filling *f) {
     const char *given = text_of(f, GC_COLUMN_EARLY);
     if (!(gc_entry_recipe(e)->settings.early_ms > 0))
         return !given || gc_entry_refuse(e, "a second output needs early_ms, the length of what it keeps:", given);
-    const size_t stem = gc_stem_length(e->output);
-    e->extra->early = given ? strdup(given) : join(e->output, (int)stem, ".early", e->output + stem);
+    const int stem = (int)gc_stem_length(e->output);
+    e->extra->early = given ? strdup(given) : gc_text_of("%.*s.early%s", stem, e->output, e->output + stem);
     if (!e->extra->early)
         return false;
     if (!is_below_folder(e->extra->early))
@@ -634,4 +602,230 @@ const char *gc_entry_text(const gc_entry *e, int column, char room[GC_NUMBER_TEX
         return column >= GC_COLUMN_RECIPE ? gc_entry_recipe(e)->text[column - GC_COLUMN_RECIPE]
                                           : text_of_extra(e, column, room, list);
     }
+}
+
+/* ---- Outputs and responses that several entries name ---- */
+
+/* Returns the first entry with a name: an earlier one, or `e` itself. NULL: out of memory. */
+static gc_entry *find_or_insert(gc_map *map, const char *name, gc_entry *e) {
+    void **first = gc_map_put(map, name, strlen(name));
+    if (first && !*first)
+        *first = e;
+    return first ? *first : NULL;
+}
+
+/* Inserts an output, or refuses the entry if an earlier output has the name. @return false: out of memory */
+static bool add_output(gc_map *outputs, const char *name, gc_entry *e) {
+    const int64_t before = outputs->count;
+    return !name || (find_or_insert(outputs, name, e) &&
+                     (outputs->count > before || gc_entry_refuse(e, "an earlier entry has the output", name)));
+}
+
+gpuconv_status gc_find_duplicates(gc_manifest *m, gpuconv_error *error) {
+    gc_map outputs = {0}, responses = {0};
+    bool good = true;
+    for (int64_t i = 0; i < m->entries && good; i++) {
+        gc_entry *e = &m->entry[i];
+        if (e->refusal)
+            continue;
+        good = add_output(&outputs, e->output, e) && (e->refusal || add_output(&outputs, gc_entry_early(e), e));
+        gc_entry *first = good && !e->refusal ? find_or_insert(&responses, e->response, e) : e;
+        good = good && first;
+        if (first && first != e)
+            first->shared = e->shared = true;
+    }
+    gc_map_free(&outputs);
+    gc_map_free(&responses);
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the manifest");
+}
+
+/* ---- Writing of manifests as CSV ---- */
+
+/* Marks the columns that an entry has. */
+static void mark_columns(const gc_entry *e, bool used[GC_COLUMNS]) {
+    char room[GC_NUMBER_TEXT], *list;
+    for (int c = e->extra ? GC_COLUMNS_ALWAYS : GC_COLUMN_RECIPE; c < GC_COLUMNS; c++) {
+        if (used[c])
+            continue;
+        used[c] = gc_entry_text(e, c, room, &list) != NULL;
+        free(list);
+    }
+}
+
+static bool put(const char *text, FILE *f) {
+    return fwrite(text, 1, strlen(text), f) == strlen(text);
+}
+
+/* Writes a text in quotes, a number as it is. */
+static bool write_field(const char *text, bool quoted, FILE *f) {
+    return quoted ? csv_fwrite(f, text, strlen(text)) == 0 : put(text, f);
+}
+
+static bool write_entry(const gc_entry *e, const bool used[GC_COLUMNS], FILE *f) {
+    char room[GC_NUMBER_TEXT], *list;
+    bool good = true;
+    for (int c = 0; c < GC_COLUMNS && good; c++) {
+        if (!used[c])
+            continue;
+        const char *text = gc_entry_text(e, c, room, &list);
+        const bool quoted = text && text != room;
+        good = (c == 0 || put(",", f)) && (!text || write_field(text, quoted, f));
+        free(list);
+    }
+    return good && put("\n", f);
+}
+
+bool gc_manifest_print(const gc_manifest *m, FILE *f) {
+    bool used[GC_COLUMNS] = {false}, good = true;
+    const gc_recipe *last = NULL;
+    for (int c = 0; c < GC_COLUMNS_ALWAYS; c++)
+        used[c] = true;
+    for (int64_t i = 0; i < m->entries; i++)
+        if (m->entry[i].extra || gc_entry_recipe(&m->entry[i]) != last) {
+            mark_columns(&m->entry[i], used);
+            last = gc_entry_recipe(&m->entry[i]);
+        }
+    for (int c = 0; c < GC_COLUMNS && good; c++)
+        if (used[c])
+            good = (c == 0 || put(",", f)) && put(gc_columns[c], f);
+    good = good && put("\n", f);
+    for (int64_t i = 0; i < m->entries && good; i++)
+        if (m->entry[i].input && m->entry[i].response && m->entry[i].output)
+            good = write_entry(&m->entry[i], used, f);
+    return good;
+}
+
+gpuconv_status gc_manifest_write(const gc_manifest *m, const char *path, gpuconv_error *error) {
+    gc_output_file *file;
+    gpuconv_status status = gc_create_parent_folders(path, error);
+    if (!status)
+        status = gc_output_file_new(path, GC_OUTPUT_PROGRAM_PATH, NULL, &file, error);
+    if (status)
+        return status;
+    int fd = dup(gc_output_file_descriptor(file));
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    bool good = f && gc_manifest_print(m, f);
+    int reason = errno;
+    if (f && fclose(f) != 0 && good) {
+        good = false;
+        reason = errno;
+    } else if (!f && fd >= 0) {
+        close(fd);
+    }
+    status = good ? gc_output_file_commit(file, error)
+                  : gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(reason));
+    gc_output_file_free(file);
+    return status;
+}
+
+/* ---- Recipes ---- */
+
+/* A value is converted into a canonical text first, so that -3 and -3.0 give the same recipe; a text that says what is
+ * the default anyway counts as empty. */
+
+const gc_recipe *gc_recipe_default(void) {
+    static const gc_recipe recipe = {
+        .settings = {.preparation = {.size = sizeof recipe.settings.preparation, .dry = -HUGE_VAL, .stretch = 1},
+                     .job = {.size = sizeof recipe.settings.job, .tail = HUGE_VAL, .interval = 0.005}}};
+    return &recipe;
+}
+
+/* Adds the files of the column `series`, which are separated by |, to the settings. @return false: out of memory */
+static bool add_files(gc_recipe *r) {
+    const char *list = r->text[GC_SETTING_SERIES];
+    const size_t length = strlen(list);
+    bool good = (r->series_text = strdup(list)) != NULL;
+    for (size_t i = 0, begin = 0; good && i <= length; i++) {
+        if (list[i] && list[i] != '|')
+            continue;
+        r->series_text[i] = '\0';
+        good = i == begin || !gc_setting_set(&r->settings, GC_SETTING_SERIES, r->series_text + begin);
+        begin = i + 1;
+    }
+    return good;
+}
+
+/* Frees what a recipe owns. */
+static void clear_recipe(gc_recipe *r) {
+    for (int i = 0; i < GC_RECIPE_COLUMNS; i++)
+        free(r->text[i]);
+    gc_settings_free(&r->settings);
+    free(r->series_text);
+}
+
+void gc_recipes_free(gc_recipes *recipes) {
+    while (recipes->first) {
+        gc_recipe *next = recipes->first->next;
+        clear_recipe(recipes->first);
+        free(recipes->first);
+        recipes->first = next;
+    }
+}
+
+static bool same_texts(const gc_recipe *a, const gc_recipe *b) {
+    for (int i = 0; i < GC_RECIPE_COLUMNS; i++)
+        if (!a->text[i] != !b->text[i] || (a->text[i] && strcmp(a->text[i], b->text[i]) != 0))
+            return false;
+    return true;
+}
+
+/* Parses all texts into *r. *column -1: all are valid. @return false: out of memory */
+static bool parse_texts(gc_recipe *r, const char *const text[GC_RECIPE_COLUMNS], int *column) {
+    char canonical[GC_SETTING_TEXT_ROOM];
+    *column = -1;
+    for (int i = 0; i < GC_RECIPE_COLUMNS; i++) {
+        const gc_setting_kind k = gc_settings_table[i].kind;
+        const gc_setting_id id = (gc_setting_id)i;
+        if (!text[i] || !*text[i])
+            continue;
+        if (k != GC_KIND_FILES &&
+            (gc_setting_set(&r->settings, id, text[i]) || (k == GC_KIND_FORMAT && strcmp(text[i], "raw") == 0))) {
+            *column = GC_COLUMN_RECIPE + i;
+            return true;
+        }
+        const bool as_is = k >= GC_KIND_TEXT && k <= GC_KIND_FILES;
+        const char *made = as_is ? text[i] : gc_setting_print(&r->settings, id, canonical);
+        if (made && !(r->text[i] = strdup(made)))
+            return false;
+    }
+    r->settings.preparation.raw = r->text[GC_SETTING_IR_RAW];
+    r->settings.job.format = r->text[GC_SETTING_FORMAT];
+    r->settings.job.encoding = r->text[GC_SETTING_ENCODING];
+    return !r->text[GC_SETTING_SERIES] || add_files(r);
+}
+
+/* Allocates only for a new recipe: an aligned block for each row would leave gaps that double the size of the list. */
+bool gc_recipes_find(gc_recipes *recipes, const char *const text[GC_RECIPE_COLUMNS], const gc_recipe **recipe,
+                     int *column) {
+    gc_recipe made = *gc_recipe_default(), *known = recipes->first;
+    *recipe = NULL;
+    bool good = parse_texts(&made, text, column);
+    if (!good || *column >= 0) {
+        clear_recipe(&made);
+        return good;
+    }
+    if (same_texts(&made, gc_recipe_default())) {
+        clear_recipe(&made);
+        *recipe = gc_recipe_default();
+        return true;
+    }
+    while (known && !same_texts(known, &made))
+        known = known->next;
+    if (known) {
+        clear_recipe(&made);
+    } else if ((known = gc_calloc(1, sizeof *known))) {
+        *known = made;
+        known->next = recipes->first;
+        recipes->first = known;
+    } else {
+        clear_recipe(&made);
+        return false;
+    }
+    *recipe = known;
+    return true;
+}
+
+const char *gc_recipe_extension(const gc_recipe *r) {
+    const char *format = r->settings.job.format;
+    return !format || strcmp(format, "rf64") == 0 ? "wav" : format;
 }

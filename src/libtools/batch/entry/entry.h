@@ -15,30 +15,34 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum {
-    GC_COLUMN_INPUT,
-    GC_COLUMN_RESPONSE,
-    GC_COLUMN_OUTPUT,
-    GC_COLUMN_GAIN,
-    GC_COLUMN_WET,
-    GC_COLUMN_DRY,
-    GC_COLUMN_OFFSET,
-    GC_COLUMN_LENGTH,
-    GC_COLUMN_SEED,
-    GC_COLUMNS_ALWAYS, /* the columns above are written into every manifest */
-    GC_COLUMN_INPUTS = GC_COLUMNS_ALWAYS,
-    GC_COLUMN_RESPONSES,
-    GC_COLUMN_GAINS,
-    GC_COLUMN_STARTS,
-    GC_COLUMN_NOISE,
-    GC_COLUMN_SNR,
-    GC_COLUMN_NOISE_OFFSET,
-    GC_COLUMN_NOISE_RESPONSE,
-    GC_COLUMN_EARLY,
-    GC_COLUMN_ID,
+/* The columns that are no settings: id, name. */
+#define GC_ENTRY_COLUMNS(X)                                                                                            \
+    X(INPUT, "input")                                                                                                  \
+    X(RESPONSE, "response")                                                                                            \
+    X(OUTPUT, "output")                                                                                                \
+    X(GAIN, "gain")                                                                                                    \
+    X(WET, "wet")                                                                                                      \
+    X(DRY, "dry")                                                                                                      \
+    X(OFFSET, "offset")                                                                                                \
+    X(LENGTH, "length")                                                                                                \
+    X(SEED, "seed")                                                                                                    \
+    X(INPUTS, "inputs")                                                                                                \
+    X(RESPONSES, "responses")                                                                                          \
+    X(GAINS, "gains")                                                                                                  \
+    X(STARTS, "starts")                                                                                                \
+    X(NOISE, "noise")                                                                                                  \
+    X(SNR, "snr")                                                                                                      \
+    X(NOISE_OFFSET, "noise_offset")                                                                                    \
+    X(NOISE_RESPONSE, "noise_response")                                                                                \
+    X(EARLY, "early")                                                                                                  \
+    X(ID, "id")
+
 #define GC_COLUMN_OF(id, ...) GC_COLUMN_##id,
-    GC_SETTINGS_OF_RECIPE(GC_COLUMN_OF) /* the first settings of ir/settings.h, in its order */
+enum {
+    GC_ENTRY_COLUMNS(GC_COLUMN_OF)
+        GC_SETTINGS_OF_RECIPE(GC_COLUMN_OF) /* the first settings of ir/settings.h, in its order */
     GC_COLUMNS,
+    GC_COLUMNS_ALWAYS = GC_COLUMN_SEED + 1, /* the columns before are written into every manifest */
     GC_COLUMN_RECIPE = GC_COLUMN_IR_LAYOUT, /* the columns from here on are a recipe's */
     GC_RECIPE_COLUMNS = GC_COLUMNS - GC_COLUMN_RECIPE
 };

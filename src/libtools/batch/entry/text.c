@@ -68,10 +68,12 @@ char *gc_text_unhex(const char *hex) {
     return made;
 }
 
-bool gc_text_append(char **text, const char *format, ...) {
-    va_list args, again;
+/* Appends to a text. @return false: out of memory, and *text is freed and NULL */
+static bool append(char **text, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+
+static bool append(char **text, const char *format, va_list args) {
+    va_list again;
     size_t before = *text ? strlen(*text) : 0;
-    va_start(args, format);
     va_copy(again, args);
     int n = gc_vformat(NULL, 0, format, args);
     char *longer = n < 0 ? NULL : realloc(*text, before + (size_t)n + 1);
@@ -80,9 +82,25 @@ bool gc_text_append(char **text, const char *format, ...) {
     else
         free(*text);
     va_end(again);
-    va_end(args);
     *text = longer;
     return longer != NULL;
+}
+
+bool gc_text_append(char **text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const bool good = append(text, format, args);
+    va_end(args);
+    return good;
+}
+
+char *gc_text_of(const char *format, ...) {
+    va_list args;
+    char *text = NULL;
+    va_start(args, format);
+    (void)append(&text, format, args);
+    va_end(args);
+    return text;
 }
 
 bool gc_text_is_hex_of(const char *hex, const char *text) {
@@ -117,19 +135,7 @@ void gc_path_normalise(char *path) {
     *to = '\0';
 }
 
-char *gc_path_in(const char *folder, const char *name) {
-    size_t room = strlen(folder) + strlen(name) + 2;
-    char *path = gc_calloc((int64_t)room, 1);
-    if (path)
-        (void)snprintf(path, room, "%s/%s", folder, name);
-    return path;
-}
-
 char *gc_path_beside(const char *path, const char *name) {
     const char *slash = *name == '/' ? NULL : strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0, room = folder + strlen(name) + 1;
-    char *made = gc_calloc((int64_t)room, 1);
-    if (made)
-        (void)snprintf(made, room, "%.*s%s", (int)folder, path, name);
-    return made;
+    return gc_text_of("%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, name);
 }

@@ -23,14 +23,14 @@ char *gc_text_unhex(const char *hex);
  */
 bool gc_text_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Formats a text, to be freed. NULL: out of memory. */
+char *gc_text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Compares a text with hexadecimal digits that gc_text_hex returned. */
 bool gc_text_is_hex_of(const char *hex, const char *text);
 
 /* Removes `.` components and doubled slashes, in place. */
 void gc_path_normalise(char *path);
-
-/* Returns "FOLDER/NAME", to be freed. NULL: out of memory. */
-char *gc_path_in(const char *folder, const char *name);
 
 /* Returns the path of a name in the folder of `path`, to be freed; a name that is absolute stays as it is. NULL: out of
  * memory. */

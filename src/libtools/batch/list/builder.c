@@ -4,6 +4,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/random.h"
 #include "libtools/batch/entry/entry.h"
+#include "libtools/batch/entry/text.h"
 #include "libtools/room/room_set.h"
 #include "list.h"
 
@@ -240,11 +241,7 @@ static char *add_name(const char *own, int own_length, const char *response) {
     const char *name;
     int length;
     gc_path_stem(response, &name, &length);
-    size_t room = (size_t)own_length + (size_t)length + 2;
-    char *made = gc_calloc((int64_t)room, 1);
-    if (made)
-        (void)snprintf(made, room, "%.*s-%.*s", own_length, own, length, name);
-    return made;
+    return gc_text_of("%.*s-%.*s", own_length, own, length, name);
 }
 
 /* Appends the name of a response to the stem of the row's output. @return false: out of memory */

@@ -2,7 +2,7 @@
  * something of each identifier. */
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
-#include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/map.h"
 #include "libgpuconv/core/number.h"
 #include "libtools/batch/entry/text.h"
 #include "list.h"
@@ -15,48 +15,25 @@
 
 /* ---- Tables ---- */
 
-/* A line: `id` is owned, and `value` stands in the same memory. */
-typedef struct kaldi_line {
-    char *id;
-    const char *value;
-} kaldi_line;
-
-/* All zero: empty. */
-typedef struct kaldi_table {
-    kaldi_line *line;
-    int64_t count, capacity;
-} kaldi_table;
-
-static bool kaldi_table_add(kaldi_table *t, const char *id, const char *value) {
+/* Adds a value. A key and its value stand in the same memory, which the table owns. @return false: out of memory */
+static bool kaldi_table_add(gc_map *t, const char *id, const char *value) {
     const size_t length = strlen(id) + 1, room = length + strlen(value) + 1;
-    if (t->count == t->capacity) {
-        kaldi_line *larger = realloc(t->line, (size_t)(t->capacity = gc_max(64, 2 * t->capacity)) * sizeof *larger);
-        if (!larger)
-            return false;
-        t->line = larger;
-    }
     char *copy = malloc(room);
+    void **place = NULL;
     if (copy) {
         memcpy(copy, id, length);
         memcpy(copy + length, value, room - length);
-        t->line[t->count++] = (kaldi_line){copy, copy + length};
+        place = gc_map_put(t, copy, length - 1);
     }
-    return copy != NULL;
+    if (!place || *place) /* of several lines with an identifier the first one counts */
+        free(copy);
+    else
+        *place = copy + length;
+    return place != NULL;
 }
 
-static int compare(const void *a, const void *b) {
-    return strcmp(((const kaldi_line *)a)->id, ((const kaldi_line *)b)->id);
-}
-
-/* Sorts the lines by identifier, as kaldi_table_find needs them. */
-static void kaldi_table_sort(kaldi_table *t) {
-    if (t->count > 0)
-        qsort(t->line, (size_t)t->count, sizeof *t->line, compare);
-}
-
-/* Adds the lines of a file and sorts the table; *exists false: there is no such file. Fails as gc_text_file_open and
- * gc_lines_next do. */
-static gpuconv_status kaldi_table_read(kaldi_table *t, const char *path, bool *exists, gpuconv_error *error) {
+/* Adds the lines of a file; *exists false: there is no such file. Fails as gc_text_file_open and gc_lines_next do. */
+static gpuconv_status kaldi_table_read(gc_map *t, const char *path, bool *exists, gpuconv_error *error) {
     static char empty[] = "";
     gc_text_file *file;
     char *line, *id, *value;
@@ -73,33 +50,25 @@ static gpuconv_status kaldi_table_read(kaldi_table *t, const char *path, bool *e
             status = gc_fail_memory(error, path);
     }
     gc_text_file_close(file);
-    kaldi_table_sort(t);
     return status;
 }
 
-/* Compares an identifier with that of a line. */
-static int compare_id(const void *id, const void *line) {
-    return strcmp(id, ((const kaldi_line *)line)->id);
-}
-
 /* Returns the value of an identifier; NULL: the table does not have it. */
-static const char *kaldi_table_find(const kaldi_table *t, const char *id) {
-    const kaldi_line *found = t->count ? bsearch(id, t->line, (size_t)t->count, sizeof *t->line, compare_id) : NULL;
-    return found ? found->value : NULL;
+static const char *kaldi_table_find(const gc_map *t, const char *id) {
+    return gc_map_get(t, id, strlen(id));
 }
 
-static void kaldi_table_free(kaldi_table *t) {
-    for (int64_t i = 0; i < t->count; i++)
-        free(t->line[i].id);
-    free(t->line);
-    *t = (kaldi_table){NULL, 0, 0};
+static void kaldi_table_free(gc_map *t) {
+    for (int64_t i = 0; i < t->slots; i++)
+        free((char *)t->slot[i].key);
+    gc_map_free(t);
 }
 
 /* ---- A folder ---- */
 
 /* A folder of Kaldi: the recordings of a wav.scp that has segments, and the transcripts and speakers beside it. */
 typedef struct folder {
-    kaldi_table recordings, text, speakers;
+    gc_map recordings, text, speakers;
     bool has_text, has_speakers;
     const char *counted; /* the recording whose channels were counted last */
     int channels;
@@ -187,7 +156,6 @@ static gpuconv_status add_segments(gc_builder *b, folder *f, gpuconv_error *erro
     gc_text_file *file;
     char *line;
     gpuconv_status status = gc_text_file_open(b->options.segments, &file, error);
-    kaldi_table_sort(&f->recordings);
     while (!status && !(status = gc_lines_next(gc_text_file_lines(file), &line, error)) && line) {
         gc_entry_texts row = {.stem = NULL};
         char *field[FIELDS] = {NULL};
@@ -226,7 +194,7 @@ static gpuconv_status add_line(gc_builder *b, folder *f, gc_lines *lines, char *
 }
 
 /* Reads a table beside the wav.scp `list`, if it is there, and names it as a list that was read. */
-static gpuconv_status read_beside(kaldi_table *t, const char *list, const char *name, gc_manifest *m, bool *exists,
+static gpuconv_status read_beside(gc_map *t, const char *list, const char *name, gc_manifest *m, bool *exists,
                                   gpuconv_error *error) {
     char *path = gc_path_beside(list, name);
     gpuconv_status status = path ? kaldi_table_read(t, path, exists, error) : gc_fail_memory(error, list);

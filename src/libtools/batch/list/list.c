@@ -172,7 +172,7 @@ static gpuconv_status list_find(const char *path, char **list, char **segments, 
         return *list ? GPUCONV_OK : gc_fail_memory(error, path);
     }
     for (size_t i = 0; i < sizeof names / sizeof *names && !*list; i++) {
-        *list = gc_path_in(path, names[i]);
+        *list = gc_text_of("%s/%s", path, names[i]);
         if (!*list)
             return gc_fail_memory(error, path);
         if (access(*list, F_OK) == 0)
@@ -185,7 +185,7 @@ static gpuconv_status list_find(const char *path, char **list, char **segments, 
                        "%s: is a folder without metadata.csv, metadata.jsonl or wav.scp; name a list, or use --inputs "
                        "'%s/**/*.flac'",
                        path, path);
-    *segments = gc_path_in(path, "segments");
+    *segments = gc_text_of("%s/%s", path, "segments");
     if (!*segments || access(*segments, F_OK) != 0) {
         free(*segments);
         *segments = NULL;
@@ -259,16 +259,10 @@ static gpuconv_status add_input(gc_builder *b, const gc_match *input, const char
     int length;
     gc_path_stem(input->path, &name, &length);
     int folders = input->kept < name ? (int)(name - input->kept) : 0;
-    size_t room = (size_t)folders + (size_t)length + 1;
-    row.stem = malloc(room);
-    gpuconv_status status;
-    if (row.stem && gc_texts_set(&row, GC_COLUMN_INPUT, input->path) &&
-        (!refusal || gc_texts_refuse(&row, refusal, NULL))) {
-        (void)snprintf(row.stem, room, "%.*s%.*s", folders, input->kept, length, name);
-        status = gc_builder_add(b, &row, 0, error);
-    } else {
-        status = gc_fail_memory(error, "the manifest");
-    }
+    row.stem = gc_text_of("%.*s%.*s", folders, input->kept, length, name);
+    const bool good = row.stem && gc_texts_set(&row, GC_COLUMN_INPUT, input->path) &&
+                      (!refusal || gc_texts_refuse(&row, refusal, NULL));
+    gpuconv_status status = good ? gc_builder_add(b, &row, 0, error) : gc_fail_memory(error, "the manifest");
     gc_texts_clear(&row);
     return status;
 }
@@ -301,11 +295,9 @@ static bool add_member(void *context, const char *member) {
     shard *s = context;
     if (!gc_shard_is_audio(member))
         return true;
-    size_t room = strlen(s->path) + strlen(member) + 2;
-    gc_match input = {.path = malloc(room)};
+    gc_match input = {.path = gc_text_of("%s/%s", s->path, member)};
     if (!input.path)
         return gc_fail_memory(&s->error, s->path) == GPUCONV_OK;
-    (void)snprintf(input.path, room, "%s/%s", s->path, member);
     input.kept = input.path + strlen(s->path) + 1;
     const bool good = add_input(s->b, &input, NULL, &s->error) == GPUCONV_OK;
     free(input.path);

@@ -4,6 +4,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libtools/batch/entry/text.h"
 #include "list.h"
 
 #include <dirent.h>
@@ -127,11 +128,9 @@ static gpuconv_status find_below(search *s, const char *folder, const char *rest
     int count = status ? 0 : scandir(*folder ? folder : ".", &list, NULL, alphasort);
     for (int i = 0; i < count; i++) {
         const char *name = list[i]->d_name;
-        size_t room = strlen(folder) + strlen(name) + 2;
-        char *path = *name == '.' || status ? NULL : gc_calloc((int64_t)room, 1);
+        const char *divider = *folder && folder[strlen(folder) - 1] != '/' ? "/" : "";
+        char *path = *name == '.' || status ? NULL : gc_text_of("%s%s%s", folder, divider, name);
         struct stat st;
-        if (path)
-            (void)snprintf(path, room, "%s%s%s", folder, *folder && folder[strlen(folder) - 1] != '/' ? "/" : "", name);
         if (path && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
             status = find_below(s, path, rest, kept + 1);
         free(path);
@@ -199,11 +198,9 @@ static gpuconv_status expand(search *s, const char *text) {
     gpuconv_status status = GPUCONV_OK;
     for (const char *from = open + 1; from <= close && !status;) {
         const char *to = find_outside_braces(from, ",}");
-        size_t room = strlen(text) + 1;
-        char *chosen = gc_calloc((int64_t)room, 1);
+        char *chosen = gc_text_of("%.*s%.*s%s", (int)(open - text), text, (int)(to - from), from, close + 1);
         if (!chosen)
             return gc_fail_memory(s->error, "file names");
-        (void)snprintf(chosen, room, "%.*s%.*s%s", (int)(open - text), text, (int)(to - from), from, close + 1);
         status = expand(s, chosen);
         free(chosen);
         from = to + 1;

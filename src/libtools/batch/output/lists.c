@@ -21,10 +21,10 @@
 /* ---- Names of outputs ---- */
 
 static char *list_path(const gc_list_output *o, const gc_entry *e, int64_t index) {
-    char shard[GC_OWN_SHARD] = "", *path = NULL;
+    char shard[GC_OWN_SHARD] = "";
     if (o->shard_size > 0)
         gc_own_shard(index / o->shard_size, shard);
-    return gc_text_append(&path, "%s/%s%s%s", o->folder, shard, *shard ? "/" : "", e->output) ? path : NULL;
+    return gc_text_of("%s/%s%s%s", o->folder, shard, *shard ? "/" : "", e->output);
 }
 
 static const char *list_id(const gc_entry *e) {
@@ -317,9 +317,8 @@ static json_t *make_cut(const list *l, const gc_entry *e, const char *id, json_t
 
 /* Writes a line of lhotse's recordings or cuts. */
 static void put_lhotse(list *l, const gc_entry *e, const char *path, const gc_past_line *p, bool cuts) {
-    char *id = NULL;
-    const bool good = p->rate > 0 && gc_text_append(&id, "%s%s", list_id(e), l->output->id_suffix);
-    json_t *recording = good ? make_recording(id, path, p) : NULL;
+    char *id = p->rate > 0 ? gc_text_of("%s%s", list_id(e), l->output->id_suffix) : NULL;
+    json_t *recording = id ? make_recording(id, path, p) : NULL;
     json_t *object = recording && cuts ? make_cut(l, e, id, recording, p) : json_incref(recording);
     put_json(l, object);
     free(id);

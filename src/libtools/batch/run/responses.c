@@ -6,9 +6,9 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/map.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/core/number.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
+#include "libtools/batch/entry/text.h"
 #include "libtools/room/room_set.h"
 
 #include <math.h>
@@ -212,14 +212,9 @@ static gpuconv_status prepare_unshared(gc_responses *r, const gc_response_reques
 
 /* Returns the key of a request, to be freed. NULL: out of memory. */
 static char *key_of(const gc_response_request *q) {
-    char numbers[200]; /* recipes of a manifest are all different, so the address stands for the settings */
-    int n = gc_format(numbers, sizeof numbers, "%.17g %.17g %.17g %.17g %d %d %p ", q->rate, q->gain, q->wet, q->dry,
-                      q->channels, (int)q->kind, (const void *)q->recipe);
-    size_t size = (size_t)n + strlen(q->path) + 1;
-    char *key = gc_calloc((int64_t)size, 1);
-    if (key)
-        (void)snprintf(key, size, "%s%s", numbers, q->path);
-    return key;
+    /* recipes of a manifest are all different, so the address stands for the settings */
+    return gc_text_of("%.17g %.17g %.17g %.17g %d %d %p %s", q->rate, q->gain, q->wet, q->dry, q->channels,
+                      (int)q->kind, (const void *)q->recipe, q->path);
 }
 
 /* Finds the response with this key and references it; if there is none, adds one that is not ready. *found: it was in

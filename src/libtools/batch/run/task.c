@@ -319,8 +319,8 @@ gpuconv_status gc_task_open(const gc_worker *w, int64_t number, gc_task *t, gpuc
     t->sources = gc_entry_sources(e);
     t->mixed = t->sources > 1 || early || gc_entry_noise(e) || gc_entry_recipe(e)->settings.level ||
                (e->extra && e->extra->start > 0);
-    t->path = gc_path_in(w->folder, e->output);
-    t->early_path = early ? gc_path_in(w->folder, early) : NULL;
+    t->path = gc_text_of("%s/%s", w->folder, e->output);
+    t->early_path = early ? gc_text_of("%s/%s", w->folder, early) : NULL;
     t->part = gc_calloc(t->sources * (early ? 2 : 1), sizeof *t->part);
     if (!t->path || (early && !t->early_path) || !t->part)
         return gc_fail_memory(error, e->output);
