@@ -2,7 +2,7 @@
 // Arrays on a GPU come as layouts, pointers and streams, integers from the caller's library; these calls only queue
 // work, so that they keep the GIL.
 #include "calls.h"
-#include "response_state.h"
+#include "library.h"
 
 #include <gpuconv_rooms.h>
 #include <nanobind/stl/array.h>

@@ -1,8 +1,7 @@
 // Files: reading, writing, the job from file to file, the batch, and the acoustic figures of a response.
 #include "calls.h"
 
-#include "audio_file.h"
-#include "room_figures.h"
+#include "library.h"
 #include "settings.h"
 
 #include <cmath>
@@ -252,7 +251,7 @@ dictionary batch(const text &manifest, const std::vector<texts> &lists, const st
     return result;
 }
 
-// Returns rows of figures in the order of room_figures.h, and the words for the doubts of each.
+// Returns rows of figures in the order of _acoustics.py, and the words for the doubts of each.
 std::vector<std::pair<std::vector<double>, std::string>> acoustics(const response &of, const dictionary &options) {
     auto number = [&](const char *name) { return nb::cast<double>(options[name]); };
     const text reference = nb::cast<text>(options["reference"]);
@@ -265,21 +264,17 @@ std::vector<std::pair<std::vector<double>, std::string>> acoustics(const respons
     o.reference_distance = number("reference_distance");
     o.speech_level = number("speech_level");
     o.noise_level = noise.empty() ? nullptr : noise.data();
-    double *figures = nullptr;
-    int rows = 0;
+    gcpy_figure *figures = nullptr;
+    int count = 0;
     try {
-        run_interruptible([&](gpuconv_error *error) { return gcpy_figures(of.ir.get(), &o, &figures, &rows, error); });
+        run_interruptible([&](gpuconv_error *error) { return gcpy_figures(of.ir.get(), &o, &figures, &count, error); });
     } catch (...) {
         std::free(figures);
         throw;
     }
     std::vector<std::pair<std::vector<double>, std::string>> result;
-    for (int i = 0; i < rows; i++) {
-        const double *row = figures + i * GCPY_FIGURES;
-        char doubt[100];
-        gcpy_doubt((unsigned)row[GCPY_DOUBT], doubt, sizeof doubt);
-        result.emplace_back(std::vector<double>(row, row + GCPY_DOUBT), doubt);
-    }
+    for (const gcpy_figure *f = figures; f < figures + count; f++)
+        result.emplace_back(std::vector<double>(f->value, f->value + GCPY_FIGURES), f->doubt);
     std::free(figures);
     return result;
 }

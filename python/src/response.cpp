@@ -1,7 +1,7 @@
 // Impulse responses and the engine of gpuconv.h.
 #include "calls.h"
 
-#include "response_state.h"
+#include "library.h"
 
 #include <cmath>
 #include <map>

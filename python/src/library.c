@@ -1,15 +1,21 @@
-/* Reads and writes whole sound files in blocks, through libgpuconv/audio. */
-#include "audio_file.h"
+/* Sound files in blocks, figures in rows, parts of responses. */
+#include "library.h"
 
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/simd.h"
+#include "libgpuconv/ir/object.h"
+#include "libtools/room/figures.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Sound files ---- */
 
 enum { BLOCK = 65536 };
 
@@ -134,4 +140,62 @@ gpuconv_status gcpy_write(const char *path, const char *format, const char *enco
         status = write_blocks(writer, channel, channels, frames, clipped, error);
     gc_writer_free(writer);
     return status;
+}
+
+/* ---- Figures ---- */
+
+static void fill(const gc_figures *all, const gc_figure *f, gcpy_figure *to) {
+    const gc_acoustics *a = &f->a;
+    const double sti = f->band.nominal > 0 ? (double)NAN : all->speech[f->channel].sti;
+    const double values[GCPY_FIGURES] = {f->channel,    f->band.nominal, a->edt,      a->t20,     a->t30,
+                                         a->c50,        a->c80,          a->d50,      a->centre,  a->noise,
+                                         a->inr,        a->onset,        f->strength, f->lateral, f->ears.all,
+                                         f->ears.early, f->ears.late,    sti};
+    memcpy(to->value, values, sizeof values);
+    (void)gc_doubt_text(a->doubt, to->doubt, sizeof to->doubt);
+}
+
+gpuconv_status gcpy_figures(const gpuconv_ir *ir, const gcpy_figures_options *o, gcpy_figure **figures, int *count,
+                            gpuconv_error *error) {
+    gc_figures all;
+    gc_figures_options options = gc_figures_default();
+    options.per_octave = o->per_octave;
+    options.lateral = o->lateral;
+    options.reference = o->reference;
+    options.reference_level = o->reference_level;
+    options.reference_distance = o->reference_distance;
+    options.levels.speech = o->speech_level;
+    options.levels.has_noise = o->noise_level != NULL;
+    for (int k = 0; k < GC_SPEECH_BANDS && o->noise_level; k++)
+        options.levels.noise[k] = o->noise_level[k];
+    *figures = NULL;
+    gpuconv_status status = gc_figures_of(ir, "the response", &options, &all, error);
+    if (status)
+        return status;
+    *count = all.channels * all.bands;
+    *figures = gc_calloc(*count, sizeof **figures);
+    if (!*figures)
+        status = gc_fail_memory(error, "the figures of a response");
+    for (int i = 0; i < *count && !status; i++)
+        fill(&all, &all.figure[i], *figures + i);
+    gc_figures_free(&all);
+    return status;
+}
+
+/* ---- Responses ---- */
+
+gpuconv_status gcpy_restore(gpuconv_ir *ir, int64_t lead, const char *history, gpuconv_error *error) {
+    if (lead < 0 || lead >= ir->frames)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a lead of %lld frames does not fit a response of %lld",
+                       (long long)lead, (long long)ir->frames);
+    ir->lead = lead;
+    return gc_ir_append_history(ir, "%s", history) ? GPUCONV_OK : gc_fail_memory(error, "the history of a response");
+}
+
+bool gcpy_is_routed(const gpuconv_ir *ir) {
+    return ir->routed;
+}
+
+bool gcpy_has_cuda(void) {
+    return gc_backend_find(GPUCONV_BACKEND_CUDA) != NULL;
 }
