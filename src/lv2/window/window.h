@@ -1,7 +1,7 @@
 /* The LV2 plug-in's window: its state, and the interfaces of its parts: LV2 messages (ui.c), X11 events (window.c),
- * drawing (draw.c), places (layout.c), the list of a folder (folder.c) and the envelope of the response (wave.c).
+ * drawing (draw.c), places (layout.c) and the list of a folder (folder.c).
  *
- * The host calls everything on its UI thread, except that wave.c reads a response on a thread of its own. */
+ * The host calls everything on its UI thread, except that window.c reads a response on a thread of its own. */
 #ifndef GPUCONV_LV2_WINDOW_H
 #define GPUCONV_LV2_WINDOW_H
 
@@ -79,15 +79,6 @@ typedef struct wave_reader {
     char path[WINDOW_PATH_MOST];
     wave made; /* by the thread */
 } wave_reader;
-
-/* Starts to read a response or a set; a read in progress is cancelled. */
-void wave_reader_begin(wave_reader *r, bool is_set, const char *path);
-
-/* Copies the envelope once it is there. @return whether it is new */
-bool wave_reader_take(wave_reader *r, wave *to);
-
-/* Cancels a read in progress and waits for its thread. */
-void wave_reader_end(wave_reader *r);
 
 /* ---- The window ---- */
 typedef enum part {
