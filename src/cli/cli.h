@@ -8,6 +8,7 @@
 #include "options.h"
 
 #include <popt.h>
+#include <stdio.h>
 
 enum { GC_EXIT_DONE = 0, GC_EXIT_FAILED = 1, GC_EXIT_USAGE = 2, GC_EXIT_INTERRUPTED = 130 };
 
@@ -108,5 +109,16 @@ int gc_print_report(gpuconv_report *report, gpuconv_report_format format);
  * @return the exit status */
 int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool measured, gpuconv_report *report,
                     gpuconv_report_format format);
+
+/* ---- Manual pages, made from the tables that --help prints. A file that cannot be written ends the process ---- */
+
+/* Creates a file in the folder. */
+FILE *gc_manual_open(const char *folder, const char *name);
+
+/* Closes a file, and checks that it was written. */
+void gc_manual_close(FILE *file);
+
+/* Writes the page of a command into the folder. `all` ends with NULL; the page refers to the other ones. */
+void gc_manual_page_write(const char *folder, const gc_command *command, const gc_command *const *all);
 
 #endif

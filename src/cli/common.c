@@ -6,7 +6,9 @@
 #include "libgpuconv/core/visible.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,16 +84,38 @@ const volatile int *gc_catch_signals(void) {
     return &interrupted;
 }
 
-int gc_command_run(const gc_command *c, int argc, const char **argv) {
-    gc_line line;
-    gc_help_wanted = gc_version_wanted = 0;
-    int status = gc_options_read(&line, c, argc, argv);
-    if (!status && gc_help_wanted)
-        status = gc_print_help(c);
-    else if (!status && gc_version_wanted)
-        status = printf("%s %s\n", gc_program, gpuconv_version()) < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
-    else if (!status)
-        status = c->run(line.argument, line.count);
-    gc_options_free(&line, c->options);
-    return status;
+/* ---- The start and the end of a program ---- */
+
+static bool closed[3];
+
+void gc_start_program(const char *program) {
+    /* Standard input is opened for writing and standard output for reading, so that using them fails instead of reading
+     * an empty input or discarding output. Messages to a closed standard error are discarded. */
+    static const int modes[3] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    gc_program = program;
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+            continue;
+        closed[fd] = true;
+        if (open("/dev/null", modes[fd]) != fd)
+            _exit(gc_print_error(GC_EXIT_FAILED, "/dev/null: %s", strerror(errno)));
+    }
+}
+
+bool gc_was_closed(int descriptor) {
+    return closed[descriptor];
+}
+
+int gc_end_program(int status) {
+    bool bad = ferror(stdout) != 0;
+    if (bad) /* nothing may be left to write, and the reason is lost: writing once more fails for the same one */
+        (void)fputc('\n', stdout);
+    errno = 0;
+    bad |= fclose(stdout) != 0;
+    if (!bad || status != GC_EXIT_DONE)
+        return status;
+    return gc_print_error(GC_EXIT_FAILED, "standard output: %s",
+                          gc_was_closed(STDOUT_FILENO) ? "is closed"
+                          : errno                      ? strerror(errno)
+                                                       : "cannot be written");
 }

@@ -1,5 +1,5 @@
 /* Writes a manual page from the tables that --help prints. */
-#include "manual_page.h"
+#include "cli.h"
 
 #include <ctype.h>
 #include <stdlib.h>

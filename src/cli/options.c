@@ -3,7 +3,6 @@
 
 #include "cli.h"
 #include "libgpuconv/core/number.h"
-#include "suggest.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -197,6 +196,45 @@ static int prepare_words(const gc_command *c, int argc, const char **argv, const
     return count;
 }
 
+/* ---- The word that was probably meant ---- */
+
+enum { LETTERS = 32 };
+
+static int least_of(int a, int b, int c) {
+    const int ab = a < b ? a : b;
+    return ab < c ? ab : c;
+}
+
+/* Returns the optimal string alignment distance of two words of fewer than LETTERS letters. */
+static int distance_of(const char *a, size_t rows, const char *b, size_t columns) {
+    int d[LETTERS][LETTERS];
+    for (size_t i = 0; i <= rows; i++)
+        for (size_t j = 0; j <= columns; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = (int)(i + j);
+                continue;
+            }
+            const int replaced = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            d[i][j] = least_of(replaced, d[i - 1][j] + 1, d[i][j - 1] + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < d[i][j])
+                d[i][j] = d[i - 2][j - 2] + 1;
+        }
+    return d[rows][columns];
+}
+
+void gc_suggestion_try(gc_suggestion *s, const char *word) {
+    const size_t typed = strlen(s->typed), length = strlen(word);
+    if (typed == 0 || typed >= LETTERS || length >= LETTERS)
+        return;
+    const int allowed = typed < 6 ? 1 : (int)(typed / 3), distance = distance_of(s->typed, typed, word, length);
+    if (distance <= allowed && (!s->best || distance < s->distance)) {
+        s->best = word;
+        s->distance = distance;
+    }
+}
+
+/* ---- A command line ---- */
+
 /* Prints why popt refuses an option, with the option that was probably meant. */
 static int refuse_option(const gc_command *c, const char *word, int code) {
     char typed[64];
@@ -211,8 +249,22 @@ static int refuse_option(const gc_command *c, const char *word, int code) {
     return gc_print_error(GC_EXIT_USAGE, "%.200s: %s; try --help", word, poptStrerror(code));
 }
 
-int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **argv) {
-    *line = (gc_line){.table = make_popt_table(c), .words = calloc(2 * (size_t)argc + 1, sizeof *line->words)};
+/* A command line after reading. */
+typedef struct command_line {
+    poptContext context;
+    struct poptOption *table;
+    const char **words;    /* the command line, with an option before each of several values */
+    char **repeated;       /* the options that were added to them, owned */
+    const char **argument; /* the words that are not options; NULL if there are none */
+    int count;
+} command_line;
+
+/* Reads the command line into the variables of the command's table and fills *line, which the caller frees in every
+ * case. If an option comes twice, the last string counts.
+ * @return GC_EXIT_DONE; GC_EXIT_USAGE after a message that names the option, its value and the accepted values;
+ *         GC_EXIT_FAILED if there is no memory */
+static int read_line(command_line *line, const gc_command *c, int argc, const char **argv) {
+    *line = (command_line){.table = make_popt_table(c), .words = calloc(2 * (size_t)argc + 1, sizeof *line->words)};
     const int count = line->words ? prepare_words(c, argc, argv, line->words, &line->repeated) : 0;
     line->context =
         line->table && line->words && count >= 0 ? poptGetContext(c->name, count, line->words, line->table, 0) : NULL;
@@ -229,7 +281,8 @@ int gc_options_read(gc_line *line, const gc_command *c, int argc, const char **a
     return status;
 }
 
-void gc_options_free(gc_line *line, const struct poptOption *table) {
+/* Frees the line and the strings in the variables of the table, and sets them to NULL. */
+static void free_line(command_line *line, const struct poptOption *table) {
     if (line->context)
         poptFreeContext(line->context);
     free(line->table);
@@ -249,4 +302,18 @@ void gc_options_free(gc_line *line, const struct poptOption *table) {
             *(char ***)o->arg = NULL;
         }
     }
+}
+
+int gc_command_run(const gc_command *c, int argc, const char **argv) {
+    command_line line;
+    gc_help_wanted = gc_version_wanted = 0;
+    int status = read_line(&line, c, argc, argv);
+    if (!status && gc_help_wanted)
+        status = gc_print_help(c);
+    else if (!status && gc_version_wanted)
+        status = printf("%s %s\n", gc_program, gpuconv_version()) < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
+    else if (!status)
+        status = c->run(line.argument, line.count);
+    free_line(&line, c->options);
+    return status;
 }

@@ -70,25 +70,18 @@ bool gc_option_takes_words(const struct poptOption *option);
 /* Returns whether the value is a number. */
 bool gc_option_takes_number(const struct poptOption *option);
 
-struct gc_command;
+/* ---- The word that a user probably meant instead of a mistyped one ---- */
 
-/* A command line after reading. */
-typedef struct gc_line {
-    poptContext context;
-    struct poptOption *table;
-    const char **words;    /* the command line, with an option before each of several values */
-    char **repeated;       /* the options that were added to them, owned */
-    const char **argument; /* the words that are not options; NULL if there are none */
-    int count;
-} gc_line;
+/* The nearest of the words that gc_suggestion_try has seen. */
+typedef struct gc_suggestion {
+    const char *typed; /* the mistyped word, set by the caller, as `best` and `distance` are to 0 */
+    const char *best;  /* NULL: no word is near */
+    int distance;      /* of `best`, in letters */
+} gc_suggestion;
 
-/* Reads the command line into the variables of the command's table and fills *line, which the caller frees in every
- * case. If an option comes twice, the last string counts.
- * @return GC_EXIT_DONE; GC_EXIT_USAGE after a message that names the option, its value and the accepted values;
- *         GC_EXIT_FAILED if there is no memory */
-int gc_options_read(gc_line *line, const struct gc_command *command, int argc, const char **argv);
-
-/* Frees the line and the strings in the variables of the table, and sets them to NULL. */
-void gc_options_free(gc_line *line, const struct poptOption *table);
+/* Keeps `word` if it is nearer to the typed word than those before it: letters that are missing, superfluous, wrong or
+ * swapped with the next one count 1 each (optimal string alignment), and one in three letters of the typed word, at
+ * least one, may be wrong. Words of up to 31 letters are compared. */
+void gc_suggestion_try(gc_suggestion *s, const char *word);
 
 #endif

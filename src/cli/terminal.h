@@ -2,6 +2,7 @@
 #ifndef GPUCONV_CLI_TERMINAL_H
 #define GPUCONV_CLI_TERMINAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Returns the columns of the terminal at a descriptor: as the terminal reports, else as COLUMNS in the environment
@@ -51,5 +52,29 @@ void gc_status_name(gc_status_line *line, const gc_names *names);
 
 /* Writes the line into `text`, in at most `columns` columns; 0 means no limit. */
 void gc_status_write(const gc_status_line *line, int columns, char *text, size_t size);
+
+/* ---- Progress on standard error: on a terminal one line that is redrawn, else a new line every ten seconds ---- */
+
+typedef struct gc_meter {
+    bool quiet, terminal, drawn;
+    double printed; /* seconds after the beginning at which a line was last due */
+} gc_meter;
+
+gc_meter gc_meter_begin(bool quiet);
+
+/* Returns whether a new line is due, `seconds` after the beginning. */
+bool gc_meter_due(gc_meter *meter, double seconds);
+
+/* Prints the line, within the width of the terminal. */
+void gc_meter_print(gc_meter *meter, const gc_status_line *line);
+
+/* Draws a line over the last one on a terminal, one column narrower than the terminal, so that it never scrolls. */
+void gc_meter_draw(const gc_status_line *line);
+
+/* Erases the line from the terminal; called before a message is printed. */
+void gc_meter_clear(gc_meter *meter);
+
+/* Appends a bar such as [#####     ] for a share from 0 to 1. */
+void gc_meter_bar(gc_status_line *line, int rank, double share);
 
 #endif

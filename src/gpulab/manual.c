@@ -1,5 +1,4 @@
 /* gpulab-manual FOLDER: writes the manual page of gpulab. The build runs it. */
-#include "cli/manual_page.h"
 #include "commands.h"
 
 int main(int argc, char **argv) {

@@ -1,5 +1,6 @@
 /* gpuconv batch: convolves many files, listed by a manifest or found by patterns. */
 #include "cli/cli.h"
+#include "cli/terminal.h"
 #include "commands.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
@@ -9,8 +10,6 @@
 #include "libtools/batch/output/results.h"
 #include "libtools/batch/run/batch.h"
 #include "libtools/room/room_set.h"
-#include "progress.h"
-#include "setting_options.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* gpuconv IN IR OUT: convolves one audio file with one impulse response. */
 #include "cli/cli.h"
-#include "cli/suggest.h"
+#include "cli/terminal.h"
 #include "commands.h"
 #include "libgpuconv/audio/names.h"
 #include "libgpuconv/core/files.h"
@@ -9,8 +9,6 @@
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/report.h"
 #include "libtools/room/page.h"
-#include "progress.h"
-#include "setting_options.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
 #include "libgpuconv/core/visible.h"
 #include "osc/osc.h"
 #include "play_screen.h"
-#include "setting_options.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* gpuconv-manual FOLDER: writes the manual pages and the completions for bash, zsh and fish, from the tables that
  * --help prints. The build runs it. */
-#include "cli/manual_page.h"
 #include "commands.h"
 
 #include <ctype.h>

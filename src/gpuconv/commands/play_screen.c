@@ -1,10 +1,10 @@
 /* Draws the status line of playing, and handles keys and remote control. */
 #include "play_screen.h"
 
+#include "cli/terminal.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/os.h"
 #include "libgpuconv/core/visible.h"
-#include "progress.h"
 
 #include <math.h>
 #include <stdio.h>
