@@ -67,7 +67,7 @@ allow src/gpuconv/bench "$L/*"
 allow src/osc "$L/core/*"
 allow src/gpuconv/play osc/osc.h "$L/*"
 allow src/gpuconv/measure gpuconv/play/device.h libtools/room/sine_sweep.h "$L/*"
-allow src/gpuconv/commands osc/osc.h 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/settings.h $L/ir/sofa.h $L/ir/read_files.h $L/audio/names.h $L/audio/file.h "$L/report/*" "$L/core/*"
+allow src/gpuconv/commands osc/osc.h 'gpuconv/*' 'libtools/*' 'cli/*' $L/ir/settings.h $L/ir/sofa.h $L/ir/read_files.h $L/audio/file.h "$L/report/*" "$L/core/*"
 allow src/gpulab 'cli/*' gpulab/pages/pages.h gpulab/student/student.h "$L/core/*"
 allow src/gpulab/harness gpulab/lab.h "$L/core/*" kernels/measure/measure.h kernels/course/modules.def
 allow src/gpulab/pages gpulab/harness/run.h 'cli/*' 'toolchain/*' "$L/core/*"

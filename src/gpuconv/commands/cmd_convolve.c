@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "cli/terminal.h"
 #include "commands.h"
-#include "libgpuconv/audio/names.h"
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/files.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/pool.h"

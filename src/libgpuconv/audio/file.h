@@ -182,4 +182,15 @@ uint32_t gc_writer_speakers(const gc_writer *writer);
 void *gc_reader_sndfile(const gc_reader *reader);
 void *gc_writer_sndfile(const gc_writer *writer);
 
+/* ---- Names that a user typed ---- */
+
+/* Returns true if `name` is a container such as wav. */
+bool gc_is_format_name(const char *name);
+
+/* Returns true if `name` is a sample encoding such as s16. */
+bool gc_is_encoding_name(const char *name);
+
+/* Returns true if `text` describes raw samples: RATE,CHANNELS,ENCODING. */
+bool gc_is_raw_format(const char *text);
+
 #endif

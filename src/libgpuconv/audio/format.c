@@ -15,7 +15,6 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
-#include "names.h"
 
 #include <math.h>
 #include <pthread.h>

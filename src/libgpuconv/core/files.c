@@ -6,7 +6,7 @@
 
 #include "descriptor.h"
 #include "error.h"
-#include "hash.h"
+#include "map.h"
 #include "memory.h"
 #include "os.h"
 

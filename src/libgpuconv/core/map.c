@@ -1,7 +1,6 @@
 /* Hash table from texts to pointers. */
 #include "map.h"
 
-#include "hash.h"
 #include "memory.h"
 
 #include <stdlib.h>

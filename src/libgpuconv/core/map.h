@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct gc_map_slot {
     const char *key; /* not owned, and not terminated; NULL: a free slot */
@@ -31,5 +32,18 @@ void gc_map_remove(gc_map *map, const char *key, size_t length);
 
 /* Frees the table; keys and values stay. */
 void gc_map_free(gc_map *map);
+
+/* ---- Hashes: 64-bit FNV-1a (Fowler, Noll & Vo) ---- */
+
+static inline uint64_t gc_hash_bytes(const char *bytes, size_t count) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < count; i++)
+        h = (h ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static inline uint64_t gc_hash(const char *text) {
+    return gc_hash_bytes(text, strlen(text));
+}
 
 #endif

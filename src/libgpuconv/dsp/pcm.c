@@ -2,7 +2,6 @@
  * after the last whole vector are converted here, the others by pcm_kernels.c. */
 #include "pcm.h"
 
-#include "pcm_kernels.h"
 #include "simd.h"
 
 #include <math.h>

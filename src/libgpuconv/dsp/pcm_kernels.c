@@ -6,7 +6,7 @@
  * A step loads LANES interleaved samples per channel; for stereo these are two vectors, which two shuffles separate
  * into channels.
  */
-#include "pcm_kernels.h"
+#include "simd.h"
 #include "vector.h"
 
 #include <math.h>

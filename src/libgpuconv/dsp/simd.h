@@ -2,13 +2,20 @@
 #ifndef GC_DSP_SIMD_H
 #define GC_DSP_SIMD_H
 
-#include "pcm_kernels.h"
+#include "pcm.h"
 
 #include <stdint.h>
 
 /* The loops of all sets work in spans whose length divides this number. Calls that each begin at a multiple of it
  * therefore give the same bits as one call for all outputs. */
 enum { GC_DIRECT_SPAN = 3072 };
+
+/* Do what gc_pcm_unpack and gc_pcm_pack do, for one or two channels and whole vectors only.
+ * @return the number of frames that were converted; the caller converts the rest */
+typedef int64_t gc_pcm_unpacker(gc_pcm format, const void *raw, int channels, int64_t frames, float *const *planar,
+                                int64_t at);
+typedef int64_t gc_pcm_packer(gc_pcm format, const float *const *planar, int64_t at, int channels, int64_t frames,
+                              void *raw, gc_pcm_overs *overs);
 
 typedef struct gc_simd {
     const char *name; /* such as "AVX-512" */

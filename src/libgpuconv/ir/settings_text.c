@@ -1,5 +1,5 @@
 /* Settings from texts and back: options, columns of lists, keywords of Python. */
-#include "libgpuconv/audio/names.h"
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/number.h"
 #include "settings.h"
 

@@ -6,7 +6,7 @@
 #include "shards.h"
 
 #include "folder.h"
-#include "libgpuconv/audio/names.h"
+#include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/files.h"
 #include "libgpuconv/core/map.h"
