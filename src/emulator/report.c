@@ -224,7 +224,6 @@ void gc_report_counts(const char *library, char *text, size_t room) {
     const void *const place[] = {global.worst, shared.worst, blocks.worst};
     int line[3];
     char worst[3][100] = {"", "", ""};
-    size_t used = 0;
     find_lines(library, place, line, 3);
     if (line[0])
         (void)gc_format(worst[0], sizeof worst[0], ", line %d takes %.1f", line[0], global.worst_ratio);
@@ -234,15 +233,14 @@ void gc_report_counts(const char *library, char *text, size_t room) {
         (void)gc_format(worst[2], sizeof worst[2], ", in line %d: %.0f %%", line[2], 100 * blocks.worst_ratio);
     *text = '\0';
     if (global.requests)
-        used = (size_t)gc_format(text, room, "global memory: %lld requests of %.1f sectors (best %.1f)%s\n",
-                                 (long long)global.requests, (double)global.spent / (double)global.requests,
-                                 (double)global.best / (double)global.requests, worst[0]);
-    if (shared.requests && used < room)
-        used += (size_t)gc_format(
-            text + used, room - used, "shared memory: %lld requests of %.1f cycles (best %.1f)%s\n",
-            (long long)shared.requests, (double)shared.spent / (double)shared.requests,
-            (double)shared.best / (double)shared.requests, shared.worst ? worst[1] : ", no bank conflicts");
-    if (blocks.spent && used < room)
-        (void)gc_format(text + used, room - used, "divergence: %.0f %% of the lanes are at work%s\n",
-                        100 * (double)blocks.best / (double)blocks.spent, worst[2]);
+        gc_append(text, room, "global memory: %lld requests of %.1f sectors (best %.1f)%s\n",
+                  (long long)global.requests, (double)global.spent / (double)global.requests,
+                  (double)global.best / (double)global.requests, worst[0]);
+    if (shared.requests)
+        gc_append(text, room, "shared memory: %lld requests of %.1f cycles (best %.1f)%s\n", (long long)shared.requests,
+                  (double)shared.spent / (double)shared.requests, (double)shared.best / (double)shared.requests,
+                  shared.worst ? worst[1] : ", no bank conflicts");
+    if (blocks.spent)
+        gc_append(text, room, "divergence: %.0f %% of the lanes are at work%s\n",
+                  100 * (double)blocks.best / (double)blocks.spent, worst[2]);
 }

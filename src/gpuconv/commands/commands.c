@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include "cli/cli.h"
+#include "libgpuconv/core/number.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -18,13 +19,9 @@ const gc_command *const gc_commands[] = {
 char gc_words_algorithm[256];
 
 void gc_fill_words(void) {
-    size_t used = 0;
     const char *name;
-    for (int id = 0; used < sizeof gc_words_algorithm &&
-                     strcmp(name = gpuconv_algorithm_name((gpuconv_algorithm)id), "unknown") != 0;
-         id++)
-        used +=
-            (size_t)snprintf(gc_words_algorithm + used, sizeof gc_words_algorithm - used, "%s%s", id ? "|" : "", name);
+    for (int id = 0; strcmp(name = gpuconv_algorithm_name((gpuconv_algorithm)id), "unknown") != 0; id++)
+        gc_append(gc_words_algorithm, sizeof gc_words_algorithm, "%s%s", id ? "|" : "", name);
 }
 
 int gc_refuse_setting(const gc_setting *s, const char *text) {

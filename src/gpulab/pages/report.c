@@ -62,30 +62,27 @@ void gc_lab_recorded_format(const json_t *row, gc_lab_detail detail, char *text,
                *device = json_string_value(json_object_get(row, "recorded_on")),
                *bound = json_string_value(json_object_get(row, "bound")),
                *unit = json_string_value(json_object_get(row, "unit"));
-    size_t used;
     if (figure && unit)
-        used = (size_t)gc_format(text, room, "%.4g %s", json_number_value(figure), unit);
+        gc_format(text, room, "%.4g %s", json_number_value(figure), unit);
     else if (median >= 1e-3)
-        used = (size_t)gc_format(text, room, "%.3f ms", median * 1e3);
+        gc_format(text, room, "%.3f ms", median * 1e3);
     else if (median >= 1e-6)
-        used = (size_t)gc_format(text, room, "%.2f us", median * 1e6);
+        gc_format(text, room, "%.2f us", median * 1e6);
     else
-        used = (size_t)gc_format(text, room, "%.1f ns", median * 1e9);
-    if (used < room && detail >= GC_LAB_SIZE)
-        used += (size_t)snprintf(text + used, room - used, " at %s", size ? size : "?");
-    if (used < room && detail >= GC_LAB_SIZE && device)
-        used += (size_t)snprintf(text + used, room - used, " on an %s", device);
-    if (used < room && share > 0 && bound)
-        used += (size_t)gc_format(text + used, room - used,
-                                  100 * share < 1 ? ", %.1g %% of the %s limit" : ", %.0f %% of the %s limit",
-                                  100 * share, bound);
+        gc_format(text, room, "%.1f ns", median * 1e9);
+    if (detail >= GC_LAB_SIZE)
+        gc_append(text, room, " at %s", size ? size : "?");
+    if (detail >= GC_LAB_SIZE && device)
+        gc_append(text, room, " on an %s", device);
+    if (share > 0 && bound)
+        gc_append(text, room, 100 * share < 1 ? ", %.1g %% of the %s limit" : ", %.0f %% of the %s limit", 100 * share,
+                  bound);
     double least = gc_lab_row_number(row, "floor");
     bool bytes = bound && strcmp(bound, "memory") == 0;
     double amount = gc_lab_row_number(row, bytes ? "bytes" : "operations");
-    if (used < room && detail >= GC_LAB_ARITHMETIC && share > 0 && bound && least > 0)
-        (void)gc_format(text + used, room - used, " (%.4g %s at %.4g %s: %.3g ms)", amount * 1e-6,
-                        bytes ? "MB" : "million operations", amount / least * (bytes ? 1e-9 : 1e-12),
-                        bytes ? "GB/s" : "TFLOP/s", least * 1e3);
+    if (detail >= GC_LAB_ARITHMETIC && share > 0 && bound && least > 0)
+        gc_append(text, room, " (%.4g %s at %.4g %s: %.3g ms)", amount * 1e-6, bytes ? "MB" : "million operations",
+                  amount / least * (bytes ? 1e-9 : 1e-12), bytes ? "GB/s" : "TFLOP/s", least * 1e3);
 }
 
 bool gc_lab_is_skipped_without_gpu(const json_t *report, const json_t *row) {

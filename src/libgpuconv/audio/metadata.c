@@ -4,6 +4,7 @@
 #include "format.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,11 +212,9 @@ gpuconv_status gc_metadata_copy(const gc_reader *reader, gc_writer *writer, bool
         m.kept[SPEAKERS] = m.kept[SPEAKERS] || (mask && gc_writer_speakers(writer) == mask);
         m.kept[CUE_NAMES] = m.kept[CUE_NAMES] || !m.kept[CUES]; /* the cue points are named then */
     }
-    for (int k = 0; k < KINDS; k++) {
-        const size_t used = strlen(dropped);
+    for (int k = 0; k < KINDS; k++)
         if (m.had[k] && !m.kept[k])
-            (void)snprintf(dropped + used, sizeof dropped - used, "%s%s", used ? ", " : "", names[k]);
-    }
+            gc_append(dropped, sizeof dropped, "%s%s", *dropped ? ", " : "", names[k]);
     if (*dropped) {
         char text[256];
         gc_format_container_name(info.format, container, sizeof container);

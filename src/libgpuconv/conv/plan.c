@@ -76,16 +76,12 @@ static void write_reason(gpuconv_plan *plan, const gc_problem *p, const gc_costs
               *costs->cpu || *costs->cuda ? " by the calibration" : "");
     for (int i = 0; row[i]; i++)
         if (row[i] != plan->choice.algorithm && seconds[i] < HUGE_VAL) {
-            const size_t used = strlen(plan->reason);
-            gc_format(plan->reason + used, sizeof plan->reason - used, "%s %.3g s for %s", joint, seconds[i],
-                      row[i]->name);
+            gc_append(plan->reason, sizeof plan->reason, "%s %.3g s for %s", joint, seconds[i], row[i]->name);
             joint = " and";
         }
-    const size_t used = strlen(plan->reason);
     if (p->stream.products >= 2 * (int64_t)(p->stream.ir->inputs + p->stream.ir->outputs))
-        gc_format(plan->reason + used, sizeof plan->reason - used, "; %d routes of %lld, density %.0f %%",
-                  p->stream.ir->routes, (long long)p->stream.products,
-                  100.0 * p->stream.ir->routes / (double)p->stream.products);
+        gc_append(plan->reason, sizeof plan->reason, "; %d routes of %lld, density %.0f %%", p->stream.ir->routes,
+                  (long long)p->stream.products, 100.0 * p->stream.ir->routes / (double)p->stream.products);
 }
 
 gpuconv_status gc_plan_choose(gpuconv_plan *plan, const gc_backend *backend, const gc_problem *p,
@@ -138,12 +134,11 @@ static gpuconv_status plan_backend(const gc_backend *backend, const gc_problem *
 static void prefer_gpu(const gc_problem *problem, const gpuconv_config *config, gpuconv_plan **plan) {
     gpuconv_plan *cpu = *plan, *whole = NULL, *cuda = NULL;
     gpuconv_error reason = {0};
-    size_t used = strlen(cpu->reason);
     /* The name of the GPU is unknown before it is probed: use the start-up time that was measured on this machine, or
      * the built-in one. */
     const double start = gc_costs_of_cpu(cpu->device.name).seconds[GC_COST_CUDA_START];
     if (cpu->choice.predicted < start) {
-        snprintf(cpu->reason + used, sizeof cpu->reason - used, "; the job is shorter than the start-up of a GPU");
+        gc_append(cpu->reason, sizeof cpu->reason, "; the job is shorter than the start-up of a GPU");
         return;
     }
     const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
@@ -155,15 +150,14 @@ static void prefer_gpu(const gc_problem *problem, const gpuconv_config *config, 
         seconds = status ? HUGE_VAL : cuda->choice.predicted + start;
     }
     if (!gpu) { /* a note is for a GPU that is there and cannot be used */
-        snprintf(cpu->reason + used, sizeof cpu->reason - used, "; %.200s", reason.message);
+        gc_append(cpu->reason, sizeof cpu->reason, "; %.200s", reason.message);
     } else if (status) {
         snprintf(cpu->note, sizeof cpu->note, "running on the CPU: %.200s", reason.message);
     } else if (seconds < cpu->choice.predicted) {
         *plan = cuda;
         gpuconv_plan_free(cpu);
     } else {
-        gc_format(cpu->reason + used, sizeof cpu->reason - used, "; the GPU would take %.3g s with its start-up",
-                  seconds);
+        gc_append(cpu->reason, sizeof cpu->reason, "; the GPU would take %.3g s with its start-up", seconds);
         gpuconv_plan_free(cuda);
     }
 }

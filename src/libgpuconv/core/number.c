@@ -133,6 +133,14 @@ int gc_format(char *to, size_t room, const char *format, ...) {
     return length;
 }
 
+void gc_append(char *text, size_t room, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list args;
+    va_start(args, format);
+    (void)gc_vformat(text + used, room - used, format, args);
+    va_end(args);
+}
+
 int gc_print(FILE *to, const char *format, ...) {
     va_list args;
     va_start(args, format);

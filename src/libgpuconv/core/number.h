@@ -33,6 +33,9 @@ void gc_number_print(double value, char text[GC_NUMBER_TEXT]);
 int gc_format(char *to, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int gc_vformat(char *to, size_t room, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 
+/* Appends to a text in a buffer of `room` bytes; what does not fit is left out. */
+void gc_append(char *text, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* Formats into a stream as fprintf does. For files that may print (tests/architecture.sh). */
 int gc_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -28,7 +28,6 @@
 #include "libgpuconv/report/report.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,21 +65,6 @@ typedef struct gc_comparison {
 /* ---- The report -------------------------------------------------------------------------------------------------- */
 
 enum { SENTENCE = 512, WORD = 32 };
-
-/* A text that grows at its end. */
-typedef struct sentence {
-    char text[SENTENCE];
-} sentence;
-
-static void append(sentence *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void append(sentence *s, const char *format, ...) {
-    const size_t used = strlen(s->text);
-    va_list args;
-    va_start(args, format);
-    (void)gc_vformat(s->text + used, sizeof s->text - used, format, args);
-    va_end(args);
-}
 
 /* Rounds to a number of significant digits. */
 static double round_to(double value, int digits) {
@@ -141,39 +125,40 @@ static void format_part(const gc_comparison *c, const gc_way_time *time, char wo
 }
 
 /* Appends one way: "16 cores 21 ms (23 x, from 2 s of it)". The first way has no factor. */
-static void append_way(sentence *s, const gc_comparison *c, const gc_way *w, const gc_way_time *time,
+static void append_way(char s[SENTENCE], const gc_comparison *c, const gc_way *w, const gc_way_time *time,
                        const gc_way_time *first) {
     char word[WORD], part[WORD], other[WORD];
     format_part(c, time, part);
     format_time(time->seconds, 2, word);
     if (time != first) {
         format_times(time->seconds / first->seconds, other);
-        append(s, "%s %s (%s%s%s%s)", w->label, word, other, *part ? ", from " : "", part, *part ? " of it" : "");
+        gc_append(s, SENTENCE, "%s %s (%s%s%s%s)", w->label, word, other, *part ? ", from " : "", part,
+                  *part ? " of it" : "");
         return;
     }
     format_time(audio_seconds(c, c->task->transfer.read), 3, other);
-    append(s, "%s: %s for %s%s%s%s%s", w->label, word, other, time == &w->from_file ? " from file to file" : "",
-           *part ? " (from " : "", part, *part ? " of it)" : "");
+    gc_append(s, SENTENCE, "%s: %s for %s%s%s%s%s", w->label, word, other,
+              time == &w->from_file ? " from file to file" : "", *part ? " (from " : "", part, *part ? " of it)" : "");
 }
 
 /* Appends all ways. */
-static void append_ways(sentence *s, const gc_comparison *c, bool files) {
+static void append_ways(char s[SENTENCE], const gc_comparison *c, bool files) {
     const gc_way_time *first = files ? &c->way[0].from_file : &c->way[0].computing;
     for (int i = 0; i < c->ways; i++) {
-        append(s, "%s", i == 0 ? "" : i == 1 ? "; " : ", ");
+        gc_append(s, SENTENCE, "%s", i == 0 ? "" : i == 1 ? "; " : ", ");
         append_way(s, c, &c->way[i], files ? &c->way[i].from_file : &c->way[i].computing, first);
     }
 }
 
 /* Appends the largest difference between the outputs. */
-static void append_residual(sentence *s, const gc_comparison *c) {
+static void append_residual(char s[SENTENCE], const gc_comparison *c) {
     double most = -HUGE_VAL;
     for (int i = 1; i < c->ways; i++)
         most = c->way[i].residual <= most ? most : c->way[i].residual; /* NaN is kept */
     if (most > -HUGE_VAL)
-        append(s, "; outputs differ by %.0f dB", most);
+        gc_append(s, SENTENCE, "; outputs differ by %.0f dB", most);
     else
-        append(s, "; the outputs are equal");
+        gc_append(s, SENTENCE, "; the outputs are equal");
 }
 
 static void report_way(gpuconv_report *report, const gc_comparison *c, const gc_way *w) {
@@ -205,22 +190,22 @@ static void report_way(gpuconv_report *report, const gc_comparison *c, const gc_
 
 /* Adds the sections "compared" (sentences) and "comparison" (a row for each way). */
 static void report_comparison(gpuconv_report *report, const gc_comparison *c) {
-    sentence computing = {{0}}, files = {{0}}, legend = {{0}};
+    char computing[SENTENCE] = "", files[SENTENCE] = "", legend[SENTENCE];
     if (c->ways > 0) {
-        append_ways(&computing, c, false);
+        append_ways(computing, c, false);
         if (c->ways > 1)
-            append_residual(&computing, c);
-        append_ways(&files, c, true);
+            append_residual(computing, c);
+        append_ways(files, c, true);
         const char *own = c->way[0].label;
-        append(
-            &legend,
+        gc_format(
+            legend, sizeof legend,
             "computing: samples in memory, without set-up; x: how many times as long as %s; file to file: with set-up "
             "and the start of a GPU, to a file that is then discarded; a time that was measured on a part is scaled "
             "by frames to the whole job; residual: the outputs' difference from those of %s",
             own, own);
-        gc_report_headline(report, "compared", "computing", computing.text);
-        gc_report_headline(report, "compared", "files", files.text);
-        gc_report_text(report, "compared", "read as", legend.text);
+        gc_report_headline(report, "compared", "computing", computing);
+        gc_report_headline(report, "compared", "files", files);
+        gc_report_text(report, "compared", "read as", legend);
     }
     if (*c->left_out)
         gc_report_text(report, "compared", "left out", c->left_out);
@@ -271,9 +256,7 @@ static gpuconv_algorithm find_direct(void) {
 
 /* Notes that a way is left out. */
 static void leave_out(gc_comparison *c, const char *label, const gpuconv_error *reason) {
-    const size_t used = strlen(c->left_out);
-    (void)gc_format(c->left_out + used, sizeof c->left_out - used, "%s%s: %.200s", used ? "; " : "", label,
-                    reason->message);
+    gc_append(c->left_out, sizeof c->left_out, "%s%s: %.200s", *c->left_out ? "; " : "", label, reason->message);
 }
 
 static bool same_way(const gpuconv_plan *a, const gpuconv_plan *b) {

@@ -106,11 +106,10 @@ static gpuconv_status matrix_fail(const matrix *m, gpuconv_error *error, const c
 
 /* Notes that a setting was ignored, once. */
 static void matrix_ignore(matrix *m, const char *setting) {
-    const size_t used = strlen(m->ignored);
     char listed[64];
     (void)snprintf(listed, sizeof listed, ", %s", setting);
     if (!strstr(m->ignored, listed))
-        (void)snprintf(m->ignored + used, sizeof m->ignored - used, "%s", listed);
+        gc_append(m->ignored, sizeof m->ignored, "%s", listed);
 }
 
 /* Makes room for one more element. Returns the elements, moved or where they were; NULL without memory. */

@@ -710,18 +710,14 @@ enum { MAX_BLOCK = 65536, MAX_LATENCY = 1 << 20, LONGEST_POLL = 10000000 /* ns *
 /* Writes the sentence that gpuconv_realtime_plan returns. */
 static void describe_plan(gpuconv_realtime *r, const gc_rt_convolver *c) {
     const gc_levels *l = &c->plan.levels;
-    size_t used =
-        (size_t)snprintf(r->plan, sizeof r->plan, "%sthe first %lld frames %s", l->dense ? "matrix products, " : "",
-                         (long long)l->level[0].partitions, c->plan.schedule.transform ? "in blocks" : "directly");
-    for (int i = 1; i < l->count && used < sizeof r->plan; i++)
-        used += (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", %lld x %lld",
-                                 (long long)l->level[i].partitions, (long long)l->level[i].hop);
-    if (c->tail && used < sizeof r->plan)
-        used +=
-            (size_t)snprintf(r->plan + used, sizeof r->plan - used, ", from %d frames on the GPU", GC_GPU_TAIL_OFFSET);
-    if (used < sizeof r->plan)
-        (void)gc_format(r->plan + used, sizeof r->plan - used, "; %.2g %% of a core predicted",
-                        100 * c->plan.predicted * r->rate);
+    (void)snprintf(r->plan, sizeof r->plan, "%sthe first %lld frames %s", l->dense ? "matrix products, " : "",
+                   (long long)l->level[0].partitions, c->plan.schedule.transform ? "in blocks" : "directly");
+    for (int i = 1; i < l->count; i++)
+        gc_append(r->plan, sizeof r->plan, ", %lld x %lld", (long long)l->level[i].partitions,
+                  (long long)l->level[i].hop);
+    if (c->tail)
+        gc_append(r->plan, sizeof r->plan, ", from %d frames on the GPU", GC_GPU_TAIL_OFFSET);
+    gc_append(r->plan, sizeof r->plan, "; %.2g %% of a core predicted", 100 * c->plan.predicted * r->rate);
 }
 
 void gpuconv_realtime_free(gpuconv_realtime *r) {

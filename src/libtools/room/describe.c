@@ -44,13 +44,15 @@ static double band_number(const gc_octave_band *band) {
 
 /* Writes the label of a row: "hall.flac channel 1, 1000 Hz". @param channel from 0; -1: none */
 static const char *label_of(const gc_figures *f, bool many, int channel, const gc_octave_band *band, char *label) {
-    int used = many ? snprintf(label, LABEL, "%.60s ", gc_file_name(f->path)) : 0;
+    *label = '\0';
+    if (many)
+        gc_append(label, LABEL, "%.60s ", gc_file_name(f->path));
     if (channel >= 0)
-        used += snprintf(label + used, LABEL - (size_t)used, "channel %d", channel + 1);
+        gc_append(label, LABEL, "channel %d", channel + 1);
     if (band && band->nominal > 0)
-        (void)gc_format(label + used, LABEL - (size_t)used, "%s%g Hz", channel >= 0 ? ", " : "", band->nominal);
+        gc_append(label, LABEL, "%s%g Hz", channel >= 0 ? ", " : "", band->nominal);
     else if (channel < 0)
-        (void)snprintf(label + used, LABEL - (size_t)used, "whole spectrum");
+        gc_append(label, LABEL, "whole spectrum");
     return label;
 }
 
