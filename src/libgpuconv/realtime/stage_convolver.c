@@ -1,10 +1,11 @@
 /* The head, the stages and the tail of one response, and the counters that the callback and the workers share. */
 #include "stage_convolver.h"
 
-#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/subnormal.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,170 @@ enum {
     SEGMENT = 4096,  /* frames between the cuts of calls without stages, where the ring may end */
     HISTORY_HOPS = 8 /* length of the input ring in hops of the longest stage */
 };
+
+/* Returns the input ring of one channel. */
+static float *input_ring(const gc_rt_convolver *convolver, int input) {
+    return convolver->input + input * (convolver->ring + convolver->mirror);
+}
+
+/* Returns block t of an output of a stage. */
+static float *block_of(const gc_rt_stage *stage, int output, int64_t t) {
+    return stage->out + (output * stage->blocks + (t & (stage->blocks - 1))) * stage->level.hop;
+}
+
+/* ---- The tail on a GPU --------------------------------------------------------------------------------------------
+ */
+
+enum {
+    PERIOD = 512 /* frames of a block */,
+    OUTPUT_BLOCKS = 4 * GC_GPU_TAIL_OFFSET / PERIOD,
+    INPUT_MIN = 1 << 16 /* frames that the input ring must hold at least */
+};
+
+static const double late_limit_seconds = 0.2;
+
+struct gc_gpu_tail {
+    const gc_rt_convolver *convolver;
+    gc_rt_stage *stage;
+    gc_gpu_target gpu;
+    gc_bank *bank;
+    float *in; /* inputs x PERIOD, pinned; of the bank */
+    struct timespec poll_interval;
+    int64_t late_limit; /* frames */
+    pthread_t thread;
+    bool thread_started;
+    _Atomic bool quit, failed;
+    int64_t late_frames; /* consecutive frames without output; written by the callback only */
+};
+
+/* Writes the taps of one route behind GC_GPU_TAIL_OFFSET; the bank calls it once for each route. */
+static void copy_taps(void *context, int route, float *taps) {
+    const gpuconv_ir *ir = context;
+    memcpy(taps, gc_ir_plane(ir, ir->route[route].plane) + GC_GPU_TAIL_OFFSET,
+           (size_t)(ir->frames - GC_GPU_TAIL_OFFSET) * sizeof *taps);
+}
+
+/* Convolves a block. Returns false if the bank failed, or if the callback may have overwritten the block's input in the
+ * ring before it was copied. */
+static bool process_block(gc_gpu_tail *tail, int64_t t) {
+    const gc_rt_convolver *c = tail->convolver;
+    gc_rt_stage *s = tail->stage;
+    const float *out;
+    gpuconv_error error;
+    /* The ring's length is a multiple of PERIOD: a block never wraps round. */
+    for (int i = 0; i < c->ir->inputs; i++)
+        memcpy(tail->in + (int64_t)i * PERIOD, input_ring(c, i) + (t * PERIOD & (c->ring - 1)), PERIOD * sizeof(float));
+    /* The callback writes at most a block and GC_RT_CHUNK frames before it publishes. */
+    if (atomic_load(&s->published) - t >= (c->ring - GC_RT_CHUNK) / PERIOD - 1 ||
+        tail->gpu.backend->process(tail->bank, tail->in, &out, &error) != GPUCONV_OK)
+        return false;
+    for (int o = 0; o < c->ir->outputs; o++)
+        memcpy(block_of(s, o, t), out + (int64_t)o * PERIOD, PERIOD * sizeof(float));
+    return true;
+}
+
+static void *run_tail(void *argument) {
+    gc_gpu_tail *tail = argument;
+    gc_flush_subnormals();
+    while (!atomic_load(&tail->quit) && !atomic_load(&tail->failed)) {
+        const int64_t t = atomic_load(&tail->stage->done);
+        if (atomic_load(&tail->stage->published) <= t)
+            nanosleep(&tail->poll_interval, NULL);
+        else if (process_block(tail, t))
+            atomic_store(&tail->stage->done, t + 1);
+        else
+            atomic_store(&tail->failed, true);
+    }
+    return NULL;
+}
+
+/* Opens the bank. Returns DEVICE, MEMORY, or the bank's error. */
+static gpuconv_status open_bank(gc_gpu_tail *tail, gpuconv_error *error) {
+    gpuconv_ir *ir = tail->convolver->response;
+    const gc_bank_options options = {.routes = ir->routes,
+                                     .block = PERIOD,
+                                     .taps = ir->frames - GC_GPU_TAIL_OFFSET,
+                                     .device = tail->gpu.device,
+                                     .inputs = ir->inputs,
+                                     .outputs = ir->outputs,
+                                     .route = ir->route,
+                                     .response = copy_taps,
+                                     .context = ir};
+    gpuconv_status status = tail->gpu.backend->open(&options, &tail->bank, error);
+    if (status)
+        return status;
+    tail->in = tail->gpu.backend->alloc_pinned(tail->bank, (int64_t)ir->inputs * PERIOD);
+    return tail->in ? GPUCONV_OK : gc_fail_memory(error, "the tail on the GPU");
+}
+
+bool gc_gpu_tail_has_failed(const gc_gpu_tail *tail) {
+    return atomic_load_explicit(&tail->failed, memory_order_relaxed);
+}
+
+/* Opens the bank and starts the thread, unless the tail has failed; if this fails, the tail has failed. Returns DEVICE,
+ * MEMORY, or the bank's error. */
+static gpuconv_status tail_start(gc_gpu_tail *tail, gpuconv_error *error) {
+    if (gc_gpu_tail_has_failed(tail))
+        return GPUCONV_ERROR_DEVICE;
+    atomic_store(&tail->quit, false);
+    tail->late_frames = 0;
+    gpuconv_status status = open_bank(tail, error);
+    const int code = status ? 0 : pthread_create(&tail->thread, NULL, run_tail, tail);
+    if (code)
+        status = gc_fail(error, GPUCONV_ERROR_MEMORY, "cannot start the GPU tail thread: %s", strerror(code));
+    tail->thread_started = !status;
+    if (status)
+        atomic_store(&tail->failed, true);
+    return status;
+}
+
+/* Ends the thread and closes the bank, which has no other way to forget its input. */
+static void tail_stop(gc_gpu_tail *tail) {
+    atomic_store(&tail->quit, true);
+    if (tail->thread_started)
+        pthread_join(tail->thread, NULL);
+    tail->thread_started = false;
+    if (tail->bank) {
+        tail->gpu.backend->free_pinned(tail->bank, tail->in);
+        tail->gpu.backend->free(tail->bank);
+    }
+    tail->bank = NULL;
+}
+
+static void tail_free(gc_gpu_tail *tail) {
+    if (!tail)
+        return;
+    tail_stop(tail);
+    free(tail);
+}
+
+/* Makes the tail of a convolver whose response has more than GC_GPU_TAIL_OFFSET taps, and its stage behind the stages
+ * of the CPU, and starts it. Returns DEVICE, MEMORY, or the bank's error. */
+static gpuconv_status tail_new(gc_rt_convolver *c, double rate, const gc_gpu_target *gpu, gpuconv_error *error) {
+    gc_rt_stage *stage = &c->stage[c->stages];
+    gc_gpu_tail *tail = c->tail = gc_calloc(1, sizeof *tail);
+    stage->level = (gc_level){.hop = PERIOD, .first_tap = GC_GPU_TAIL_OFFSET};
+    stage->blocks = OUTPUT_BLOCKS;
+    stage->out = gc_calloc((int64_t)c->ir->outputs * OUTPUT_BLOCKS * PERIOD, sizeof *stage->out);
+    if (!tail || !stage->out)
+        return gc_fail_memory(error, "the tail on the GPU");
+    tail->convolver = c;
+    tail->stage = stage;
+    tail->gpu = *gpu;
+    tail->poll_interval.tv_nsec = (long)(1e9 * PERIOD / rate / 4);
+    tail->late_limit = (int64_t)(late_limit_seconds * rate);
+    return tail_start(tail, error);
+}
+
+/* Counts frames whose output was not ready; 0: the output was ready. After 0.2 s without a break the tail has failed.
+ * For the callback. */
+static void tail_count_late(gc_gpu_tail *tail, int64_t frames) {
+    tail->late_frames = frames ? tail->late_frames + frames : 0;
+    if (tail->late_frames > tail->late_limit)
+        atomic_store_explicit(&tail->failed, true, memory_order_relaxed);
+}
+
+/* ---- Creation ---------------------------------------------------------------------------------------------------- */
 
 static void free_stage(gc_rt_stage *s) {
     gc_section_free(s->section);
@@ -23,7 +188,7 @@ static void free_stage(gc_rt_stage *s) {
 void gc_rt_convolver_free(gc_rt_convolver *c) {
     if (!c)
         return;
-    gc_gpu_tail_free(c->tail); /* first: its thread reads the input ring */
+    tail_free(c->tail); /* first: its thread reads the input ring */
     for (int i = 0; i <= c->stages; i++)
         free_stage(&c->stage[i]);
     free_stage(&c->head);
@@ -117,7 +282,7 @@ static gpuconv_status make_cpu_part(gc_rt_convolver *c, const gc_rt_calls *calls
     c->simd = gc_simd_best();
     c->ring = gc_power_of_two(gc_max(gc_max(HISTORY_HOPS * longest, 2 * points), head + SEGMENT));
     if (c->ir != c->response)
-        c->ring = gc_max(c->ring, GC_GPU_TAIL_INPUT_MIN);
+        c->ring = gc_max(c->ring, INPUT_MIN);
     c->mirror = gc_max(gc_max(longest, points), head + SEGMENT);
     c->input = gc_calloc(c->ir->inputs * (c->ring + c->mirror), sizeof *c->input);
     c->silence = gc_calloc(GC_RT_CHUNK, sizeof *c->silence);
@@ -144,7 +309,7 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *call
     if (!status)
         status = make_cpu_part(c, calls, error);
     if (!status && has_tail)
-        status = gc_gpu_tail_new(c, calls->rate, gpu, error);
+        status = tail_new(c, calls->rate, gpu, error);
     if (status) {
         gc_rt_convolver_free(c);
         return status;
@@ -155,7 +320,7 @@ gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *call
 
 void gc_rt_convolver_reset(gc_rt_convolver *c) {
     if (c->tail)
-        gc_gpu_tail_stop(c->tail); /* first: its thread reads the input ring */
+        tail_stop(c->tail); /* first: its thread reads the input ring */
     for (int i = 0; i <= c->stages; i++) {
         gc_rt_stage *s = &c->stage[i];
         if (s->section)
@@ -167,7 +332,7 @@ void gc_rt_convolver_reset(gc_rt_convolver *c) {
     memset(c->input, 0, (size_t)(c->ir->inputs * (c->ring + c->mirror)) * sizeof *c->input);
     c->now = 0;
     if (c->tail)
-        (void)gc_gpu_tail_start(c->tail, NULL); /* the CPU replaces a tail that has failed */
+        (void)tail_start(c->tail, NULL); /* the CPU replaces a tail that has failed */
 }
 
 /* Returns the caller's channel of an output. */
@@ -182,9 +347,9 @@ static float *output_of(const gc_rt_convolver *c, float *const *out, int output)
 static void compute_block(gc_rt_convolver *c, gc_rt_stage *s, int64_t frame, int64_t past, int64_t t) {
     const int inputs = c->ir->inputs;
     for (int i = 0; i < inputs; i++)
-        s->channel[i] = gc_rt_input_ring(c, i) + ((frame - past) & (c->ring - 1)) + past;
+        s->channel[i] = input_ring(c, i) + ((frame - past) & (c->ring - 1)) + past;
     for (int o = 0; o < c->ir->outputs; o++)
-        s->channel[inputs + o] = gc_rt_block_of(s, o, t);
+        s->channel[inputs + o] = block_of(s, o, t);
     gc_section_run(s->section, NULL, s->channel, s->channel + inputs, s->level.hop);
 }
 
@@ -242,7 +407,7 @@ static bool is_block_ready(gc_rt_convolver *c, gc_rt_stage *s, int64_t t, bool f
 static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, int64_t n) {
     int64_t position = c->now & (c->ring - 1);
     for (int i = 0; i < c->ir->inputs; i++) {
-        float *to = gc_rt_input_ring(c, i);
+        float *to = input_ring(c, i);
         const float *from = in ? in[c->channel[i]] + at : c->silence;
         memcpy(to + position, from, (size_t)n * sizeof *to);
         if (position < c->mirror)
@@ -254,7 +419,7 @@ static void write_input(gc_rt_convolver *c, const float *const *in, int64_t at, 
 static void add_output(gc_rt_convolver *c, const gc_rt_stage *s, int64_t t, int64_t from, float *const *out, int64_t at,
                        int64_t n) {
     for (int o = 0; o < c->ir->outputs; o++) {
-        const float *add = gc_rt_block_of(s, o, t) + from;
+        const float *add = block_of(s, o, t) + from;
         float *to = output_of(c, out, o) + at;
         for (int64_t i = 0; i < n; i++)
             to[i] += add[i];
@@ -281,7 +446,7 @@ static int64_t add_tail(gc_rt_convolver *c, float *const *out, int64_t at, int64
     if (gc_gpu_tail_has_failed(c->tail))
         return 0;
     const int64_t late = add_stage(c, &c->stage[c->stages], out, at, n, freewheel);
-    gc_gpu_tail_count_late(c->tail, late ? n : 0);
+    tail_count_late(c->tail, late ? n : 0);
     return late;
 }
 
@@ -306,7 +471,7 @@ static void add_head(gc_rt_convolver *c, float *const *out, int64_t at, int64_t 
         position += c->ring;
     for (int r = 0; r < c->ir->routes; r++) {
         const gc_route *route = &c->ir->route[r];
-        c->simd->direct(gc_rt_input_ring(c, route->input) + position - zeros, gc_ir_plane(c->ir, route->plane) + zeros,
+        c->simd->direct(input_ring(c, route->input) + position - zeros, gc_ir_plane(c->ir, route->plane) + zeros,
                         head - zeros, output_of(c, out, route->output) + at, n, 1);
     }
 }

@@ -9,18 +9,35 @@
  * computes it) and `done` (output ready). A thread claims block `done` by raising `claimed` from `done` to `done` + 1,
  * so the blocks of a stage are computed one at a time and in order. The callback takes no lock, allocates nothing and
  * makes no system call.
+ *
+ * The last stage may be the tail, convolved on a GPU through a bank: a thread of its own passes one block of input
+ * after another to it. The tail begins GC_GPU_TAIL_OFFSET taps into the response. That leaves time for a block's way to
+ * the GPU and back, and for a short stall of the driver. The callback never waits for the tail thread (unless
+ * freewheeling). Blocks have absolute numbers, so output that comes too late is dropped and never played at another
+ * place.
  */
 #ifndef GC_REALTIME_STAGE_CONVOLVER_H
 #define GC_REALTIME_STAGE_CONVOLVER_H
 
-#include "gpu_tail.h"
+#include "libgpuconv/conv/backend.h"
 #include "libgpuconv/conv/cpu/section.h"
 #include "libgpuconv/conv/plan.h"
 #include "libgpuconv/dsp/simd.h"
 
 #include <stdatomic.h>
 
-enum { GC_RT_CHUNK = 1024 /* most frames of a call */ };
+enum {
+    GC_RT_CHUNK = 1024,       /* most frames of a call */
+    GC_GPU_TAIL_OFFSET = 4096 /* taps before the tail; a block may be this late, less its own length: 75 ms at 48 kHz */
+};
+
+typedef struct gc_gpu_tail gc_gpu_tail;
+
+/* The GPU that computes tails. */
+typedef struct gc_gpu_target {
+    const gc_bank_backend *backend; /* NULL: no GPU, the CPU computes everything */
+    int device;                     /* -1: the one with the most multiprocessors */
+} gc_gpu_target;
 
 /* The calls that a convolver serves. */
 typedef struct gc_rt_calls {
@@ -53,7 +70,7 @@ typedef struct gc_rt_convolver {
                              owner may write it before the first block */
     gc_gpu_tail *tail;    /* the tail, on a GPU; NULL: the CPU convolves everything */
 
-    /* Used by stage_convolver.c and gpu_tail.c alone: */
+    /* Used by stage_convolver.c alone: */
     gpuconv_ir *ir; /* the part of the response that the CPU convolves */
     int64_t zeros;  /* its taps of silence at the beginning, which the direct convolution skips */
     int stages;     /* of the CPU; the tail is the one behind them */
@@ -66,16 +83,6 @@ typedef struct gc_rt_convolver {
     float *input;   /* inputs x (ring + mirror) */
     float *silence; /* GC_RT_CHUNK zeros */
 } gc_rt_convolver;
-
-/* Returns the input ring of one channel. */
-static inline float *gc_rt_input_ring(const gc_rt_convolver *convolver, int input) {
-    return convolver->input + input * (convolver->ring + convolver->mirror);
-}
-
-/* Returns block t of an output of a stage. */
-static inline float *gc_rt_block_of(const gc_rt_stage *stage, int output, int64_t t) {
-    return stage->out + (output * stage->blocks + (t & (stage->blocks - 1))) * stage->level.hop;
-}
 
 /* Prepares a convolver. Returns DEVICE, MEMORY. */
 gpuconv_status gc_rt_convolver_new(const gpuconv_ir *ir, const gc_rt_calls *calls, const gc_gpu_target *gpu,
@@ -93,5 +100,9 @@ int64_t gc_rt_convolver_process(gc_rt_convolver *convolver, const float *const *
 /* Computes one published block of the stage with the shortest hop that has one. Returns false if no block waits. For
  * worker threads. */
 bool gc_rt_convolver_work(gc_rt_convolver *convolver);
+
+/* Returns whether the bank failed or was late for too long. The tail then stays silent, and the CPU has to replace it.
+ * For any thread. */
+bool gc_gpu_tail_has_failed(const gc_gpu_tail *tail);
 
 #endif
