@@ -1,4 +1,4 @@
-/* The LV2 plug-in's instance, and the interfaces of its parts: signal path (signal.c), sources in space and head
+/* The LV2 plug-in's instance, and the interfaces of its parts: signal path (plugin.c), sources in space and head
  * trackers (space.c), and loading, messages and saved state (worker.c).
  *
  * Threads: work, save and restore may run at the same time. `loading` is held while a response is loaded, so that the
@@ -165,20 +165,11 @@ void gc_lv2_follow_edits(plugin *p);
 /* Asks the worker now and then to load a response that is missing; called on the audio thread once a block. */
 void gc_lv2_look_for_missing(plugin *p, int64_t frames);
 
-/* Runs the signal path on the audio thread: predelay, convolution, wet and dry gain, bypass, meters (signal.c). */
-void gc_lv2_run_signal(plugin *p, int64_t frames);
-
-/* Forgets the signal before the next block. */
-void gc_lv2_clear_signal(plugin *p);
-
 /* Reads the host's messages on the audio thread: patch:Set of the response, patch:Get. */
 void gc_lv2_read_messages(plugin *p);
 
 /* Writes the messages to the host on the audio thread: patch:Set of the response if it is to be announced. */
 void gc_lv2_write_messages(plugin *p);
-
-/* Returns the larger lead of the responses, the latency in frames. */
-double gc_lv2_lead(plugin *p);
 
 /* Opens a SOFA set for the next block. Not for the audio thread. Returns the errors of gpuconv_sofa_open and
  * gpuconv_motion_new, TOPOLOGY (not two ears). */

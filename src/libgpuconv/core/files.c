@@ -20,8 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Input files, folders, locks ----------------------------------------------------------------------------------
- */
+/* ---- Input files, folders, locks --------------------------------------------------------------------------------- */
 
 gpuconv_status gc_input_file_check(const char *path, const struct stat *st, gpuconv_error *error) {
     if (S_ISREG(st->st_mode))

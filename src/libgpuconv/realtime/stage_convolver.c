@@ -25,8 +25,7 @@ static float *block_of(const gc_rt_stage *stage, int output, int64_t t) {
     return stage->out + (output * stage->blocks + (t & (stage->blocks - 1))) * stage->level.hop;
 }
 
-/* ---- The tail on a GPU --------------------------------------------------------------------------------------------
- */
+/* ---- The tail on a GPU ------------------------------------------------------------------------------------------- */
 
 enum {
     PERIOD = 512 /* frames of a block */,
