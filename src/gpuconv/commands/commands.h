@@ -35,8 +35,9 @@ bool gc_refuse_mistyped(const char *word);
 extern char gc_words_algorithm[256];
 void gc_fill_words(void);
 
-/* ---- Options that are settings of libgpuconv/ir/settings.h: a command has their texts in a static array
- * `given_settings`, whose lines of the option table GC_SETTINGS_OF_...(GC_SETTING_OPTION) makes ---- */
+/* ---- Options that are settings of libgpuconv/ir/settings.h ---- */
+/* A command has the texts in a static array `given_settings`, whose lines of the option table
+ * GC_SETTINGS_OF_...(GC_SETTING_OPTION) makes. */
 
 /* What an option was given: a text, a list of texts that ends with NULL, or, for a flag, not 0. */
 typedef union gc_given {

@@ -2,6 +2,7 @@
 #include "settings.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/sized_struct.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -63,4 +64,9 @@ gpuconv_status gc_settings_check(const void *structure, size_t at, size_t size, 
             return refuse(s, value, error);
     }
     return GPUCONV_OK;
+}
+
+void gpuconv_job_init(gpuconv_job *job, size_t size) {
+    const gpuconv_job defaults = {.tail = HUGE_VAL};
+    gc_sized_struct_init(job, size, &defaults, sizeof defaults);
 }

@@ -16,8 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Tables
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- Tables ---- */
 
 enum { FIELDS_MAX = 256, COLUMN_FILE = -1, COLUMN_KEPT = -2 };
 

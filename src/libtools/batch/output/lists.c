@@ -1,13 +1,13 @@
 /* Writes lists of outputs: data folders of Kaldi, recordings and cuts of lhotse, metadata. */
-#include "lists.h"
-
 #include "folder.h"
+#include "history.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/files.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libtools/batch/entry/entry.h"
 #include "libtools/batch/entry/text.h"
+#include "results.h"
 
 #include <csv.h>
 #include <errno.h>

@@ -16,7 +16,6 @@
 #include "libgpuconv/core/subnormal.h"
 #include "libtools/batch/output/folder.h"
 #include "libtools/batch/output/history.h"
-#include "libtools/batch/output/lists.h"
 #include "libtools/batch/output/shards.h"
 #include "ranks.h"
 #include "share.h"

@@ -37,7 +37,7 @@ typedef struct gc_batch {
     int devices;
     bool resume, fail_fast;
     int64_t shard_size;    /* entries in each tar file of outputs; 0: the outputs are files */
-    const char *id_suffix; /* follows the identifiers in a list of outputs for lhotse (output/lists.h) */
+    const char *id_suffix; /* follows the identifiers in a list of outputs for lhotse (output/results.h) */
     bool absolute;         /* a list of outputs has absolute paths */
     const gc_ranks *ranks; /* NULL: one process */
     const volatile int *cancel;
