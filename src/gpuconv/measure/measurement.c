@@ -21,17 +21,14 @@
 /* ---- A take ------------------------------------------------------------------------------------------------------ */
 
 typedef struct take_config {
-    gc_sound_choice sound;
-    const char *output_device, *input_device; /* as in gc_sound_config */
-    int output;                               /* channel that plays, from 0; those before it are silent */
-    int inputs;                               /* channels that are recorded */
+    const gc_measurement_config *of; /* devices and channels; channels before the one that plays are silent */
     double rate;
-    int block; /* frames per callback; 0: the device chooses */
     const float *samples;
-    int64_t played, recorded;   /* frames; recorded >= played */
-    int64_t lead;               /* first frames, in which gaps do no harm: devices often report some at the beginning */
-    const volatile int *cancel; /* NULL: none */
+    int64_t played, recorded; /* frames; recorded >= played */
+    int64_t lead;             /* first frames, in which gaps do no harm: devices often report some at the beginning */
 } take_config;
+
+static const int take_block = 4096; /* frames per callback, by default: a measurement needs no short latency */
 
 typedef struct take_result {
     float *samples;    /* inputs x recorded, planar; freed by the caller */
@@ -50,11 +47,11 @@ static void exchange(void *context, const float *const *in, float *const *out, i
     recorder *r = context;
     const take_config *c = r->config;
     int64_t at = atomic_load_explicit(&r->at, memory_order_relaxed), n = gc_min(frames, c->recorded - at);
-    for (int o = 0; o <= c->output; o++)
+    for (int o = 0; o < c->of->output; o++)
         memset(out[o], 0, (size_t)frames * sizeof(float));
     if (at < c->played)
-        memcpy(out[c->output], c->samples + at, (size_t)gc_min(frames, c->played - at) * sizeof(float));
-    for (int i = 0; i < c->inputs && n > 0; i++)
+        memcpy(out[c->of->output - 1], c->samples + at, (size_t)gc_min(frames, c->played - at) * sizeof(float));
+    for (int i = 0; i < c->of->inputs && n > 0; i++)
         memcpy(r->samples + i * c->recorded + at, in[i], (size_t)n * sizeof(float));
     atomic_store_explicit(&r->at, at + n, memory_order_release);
 }
@@ -64,7 +61,8 @@ static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound_devic
                                    gpuconv_error *error) {
     const double period = 0.01;
     const struct timespec interval = {0, (long)(1e9 * period)};
-    gc_sound_watch watch = {.rate = r->config->rate, .block = r->config->block};
+    const gc_measurement_config *c = r->config->of;
+    gc_sound_watch watch = {.rate = r->config->rate, .block = c->block ? c->block : take_block};
     int64_t at = 0, before = 0;
     for (; gc_sound_works(&watch, system->is_active(sound), at, period); nanosleep(&interval, NULL)) {
         at = atomic_load_explicit(&r->at, memory_order_acquire);
@@ -73,7 +71,7 @@ static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound_devic
             before += *xruns;
         if (at >= r->config->recorded)
             return GPUCONV_OK;
-        if (r->config->cancel && *r->config->cancel)
+        if (c->cancel && *c->cancel)
             return gc_fail(error, GPUCONV_ERROR_CANCELLED, "interrupted");
     }
     return gc_fail(error, GPUCONV_ERROR_DEVICE, "the sound device has failed, was removed, or delivers no sound");
@@ -82,22 +80,23 @@ static gpuconv_status wait_for_end(const gc_sound_system *system, gc_sound_devic
 /* Plays and records; returns when all is recorded. @return UNSUPPORTED (no sound in this build), DEVICE (also if the
  * device stops delivering), MEMORY, CANCELLED */
 static gpuconv_status record_take(const take_config *c, take_result *take, gpuconv_error *error) {
+    const gc_measurement_config *m = c->of;
     const gc_sound_system *system;
     gc_sound_device *sound = NULL;
     recorder r = {.config = c};
     *take = (take_result){0};
-    gpuconv_status status = gc_sound_load(c->sound, &system, error);
+    gpuconv_status status = gc_sound_load(m->sound, &system, error);
     if (status)
         return status;
-    r.samples = gc_calloc(c->recorded * c->inputs, sizeof *r.samples);
+    r.samples = gc_calloc(c->recorded * m->inputs, sizeof *r.samples);
     if (!r.samples)
         return gc_fail_memory(error, "the recording");
-    const gc_sound_config config = {.output = c->output_device,
-                                    .input = c->input_device,
-                                    .inputs = c->inputs,
-                                    .outputs = c->output + 1,
+    const gc_sound_config config = {.output = m->output_device,
+                                    .input = m->input_device,
+                                    .inputs = m->inputs,
+                                    .outputs = m->output,
                                     .rate = c->rate,
-                                    .block = c->block,
+                                    .block = m->block ? m->block : take_block,
                                     .callback = exchange,
                                     .context = &r};
     status = system->open(&config, &sound, error);
@@ -108,7 +107,7 @@ static gpuconv_status record_take(const take_config *c, take_result *take, gpuco
         system->close(sound, status == GPUCONV_ERROR_DEVICE ? GC_SOUND_ABANDON : GC_SOUND_ABORT);
     }
     int64_t first;
-    take->nonfinite = status ? 0 : gc_zero_nonfinite(r.samples, c->recorded * c->inputs, &first);
+    take->nonfinite = status ? 0 : gc_zero_nonfinite(r.samples, c->recorded * m->inputs, &first);
     if (status)
         free(r.samples);
     else
@@ -176,18 +175,8 @@ static gpuconv_status run_stream(stream *s, const gc_sweep *sweep, double noise,
         status = gc_fail_memory(error, "the sweeps");
     for (int r = 0; r < repeat && !status; r++)
         memcpy(played + s->noise + r * s->period, samples, (size_t)s->period * sizeof *played);
-    const take_config config = {.sound = c->sound,
-                                .output_device = c->output_device,
-                                .input_device = c->input_device,
-                                .output = c->output - 1,
-                                .inputs = c->inputs,
-                                .rate = sweep->rate,
-                                .block = c->block ? c->block : 4096, /* a measurement needs no short latency */
-                                .samples = played,
-                                .played = total,
-                                .recorded = s->frames,
-                                .lead = s->noise,
-                                .cancel = c->cancel};
+    const take_config config = {
+        .of = c, .rate = sweep->rate, .samples = played, .played = total, .recorded = s->frames, .lead = s->noise};
     if (!status)
         status = record_take(&config, &take, error);
     if (!status) {
