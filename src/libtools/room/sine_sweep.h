@@ -68,13 +68,6 @@ typedef struct gc_distortion {
     double noise[GC_DISTORTION_POINTS]; /* THD of the noise: the smallest one that can be measured */
 } gc_distortion;
 
-/* Computes the distortion.
- * @param response periodic: the recording divided by the sweep, `points` values, times before zero at the end
- * @param onset    frame of the direct sound
- * @return false if memory is exhausted or the work was cancelled */
-bool gc_distortion_measure(const double *response, int64_t points, double rate, int64_t onset,
-                           const gc_sweep_growth *growth, gc_distortion *distortion);
-
 /* Returns the THD at the point nearest to a frequency, per cent. */
 double gc_distortion_at(const gc_distortion *distortion, double hz);
 
