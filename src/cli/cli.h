@@ -75,7 +75,8 @@ void gc_print_note(const char *text);
 #define GC_WORDS_REPORT "text|json"
 
 /* Returns the index of a word in a list such as GC_WORDS_BACKEND; NULL stands for the first. Prints a message about
- * `option` and returns -1 if the word is not there. */
+ * `option` and returns -1 if the word is not there, which a command does not see of its options: their words are
+ * checked when they are read. */
 int gc_choose(const char *option, const char *word, const char *words);
 
 /* Opens /dev/null for each of the descriptors 0 to 2 that is closed and sets gc_program; the first call of every main.
@@ -101,14 +102,14 @@ int gc_exit_of(gpuconv_status status);
  * message */
 int gc_check_report(void);
 
-/* Writes the report to standard output and frees it. `report` may be NULL. @return GC_EXIT_DONE, or GC_EXIT_FAILED
- * after a message */
-int gc_print_report(gpuconv_report *report, gpuconv_report_format format);
+/* Writes the report to standard output and frees it. `report` may be NULL. `format`: of GC_WORDS_REPORT.
+ * @return GC_EXIT_DONE, or GC_EXIT_FAILED after a message */
+int gc_print_report(gpuconv_report *report, const char *format);
 
 /* Ends a benchmark: prints the error if `status` is not OK, prints the report if it holds measurements, and frees it.
  * @return the exit status */
 int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool measured, gpuconv_report *report,
-                    gpuconv_report_format format);
+                    const char *format);
 
 /* ---- Manual pages, made from the tables that --help prints. A file that cannot be written ends the process ---- */
 

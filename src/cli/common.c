@@ -40,9 +40,10 @@ int gc_check_report(void) {
                : GC_EXIT_DONE;
 }
 
-int gc_print_report(gpuconv_report *report, gpuconv_report_format format) {
+int gc_print_report(gpuconv_report *report, const char *format) {
+    const int number = gc_choose("--report", format, GC_WORDS_REPORT);
     errno = 0;
-    gpuconv_status status = report ? gpuconv_report_write(report, format, stdout) : GPUCONV_OK;
+    gpuconv_status status = report ? gpuconv_report_write(report, (gpuconv_report_format)number, stdout) : GPUCONV_OK;
     int why = errno;
     gpuconv_report_free(report);
     if (!status)
@@ -54,7 +55,7 @@ int gc_print_report(gpuconv_report *report, gpuconv_report_format format) {
 }
 
 int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool measured, gpuconv_report *report,
-                    gpuconv_report_format format) {
+                    const char *format) {
     int result = status ? gc_print_error(gc_exit_of(status), "%s", error->message) : GC_EXIT_DONE;
     if (!measured) {
         gpuconv_report_free(report);

@@ -307,8 +307,6 @@ static int check(const options *o, const char *path, int *device, int *devices) 
         return gc_print_error(GC_EXIT_USAGE, "--rooms: %s; try --help", error.message);
     if (o->id_suffix && !gc_text_is_utf8(o->id_suffix))
         return gc_print_error(GC_EXIT_USAGE, "--id-suffix '%.60s': is not UTF-8; try --help", o->id_suffix);
-    if (gc_choose("--backend", o->backend, GC_WORDS_BACKEND) < 0 || gc_choose("--pick", o->pick, words_pick) < 0)
-        return GC_EXIT_USAGE;
     if (o->devices && !parse_devices(o->devices, device, devices))
         return gc_print_error(GC_EXIT_USAGE,
                               "--device '%.60s': up to %d numbers from 0 to 1023, such as 0,1; try --help", o->devices,

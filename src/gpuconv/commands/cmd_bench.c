@@ -26,12 +26,7 @@ static bool is_case(const char *wanted) {
     return found;
 }
 
-static int configure(const options *o, gc_bench *b, gpuconv_report_format *format) {
-    int report = gc_choose("--report", o->report, GC_WORDS_REPORT);
-    int backend = report < 0 ? -1 : gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
-    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, gc_words_algorithm);
-    if (algorithm < 0)
-        return GC_EXIT_USAGE;
+static int configure(const options *o, gc_bench *b) {
     if (o->peers && (o->stream || o->sweep))
         return gc_print_error(GC_EXIT_USAGE, "--peers cannot be combined with --stream or --sweep; try --help");
     if ((o->stream != 0) + (o->sweep != NULL) + (o->roofline != NULL) > 1)
@@ -42,14 +37,13 @@ static int configure(const options *o, gc_bench *b, gpuconv_report_format *forma
         return gc_print_error(GC_EXIT_USAGE, "--case '%.60s': no such case; NAME is all, or a name that --list prints",
                               o->wanted);
     b->config = gpuconv_config_default();
-    b->config.backend = (gpuconv_backend)backend;
-    b->config.algorithm = (gpuconv_algorithm)algorithm;
+    b->config.backend = (gpuconv_backend)gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
+    b->config.algorithm = (gpuconv_algorithm)gc_choose("--algorithm", o->algorithm, gc_words_algorithm);
     b->config.threads = o->threads;
     b->config.device = o->device;
     b->runs = o->runs;
     b->time_reference = o->peers;
     b->note = o->quiet ? NULL : gc_print_note;
-    *format = (gpuconv_report_format)report;
     return GC_EXIT_DONE;
 }
 
@@ -81,9 +75,8 @@ static gpuconv_status measure_cases(const options *o, const gc_bench *b, gpuconv
 static int run(const options *o) {
     gc_bench b = {0};
     gc_roofline roofline = {0};
-    gpuconv_report_format format = GPUCONV_REPORT_TEXT;
     gpuconv_error error = {0};
-    int usage = configure(o, &b, &format);
+    int usage = configure(o, &b);
     if (usage)
         return usage;
     if (o->list)
@@ -115,7 +108,7 @@ static int run(const options *o) {
         status = gc_bench_draw_roofline(&b, o->roofline, &error);
     bool measured =
         !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, o->sweep ? "sweep" : "convolutions"));
-    return gc_finish_bench(status, &error, measured, b.report, format);
+    return gc_finish_bench(status, &error, measured, b.report, o->report);
 }
 
 static options given = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};

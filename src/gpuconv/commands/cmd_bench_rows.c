@@ -11,13 +11,9 @@ typedef struct options {
 } options;
 
 static int run(const options *o) {
-    const int format = gc_choose("--report", o->report, GC_WORDS_REPORT);
-    const int backend = format < 0 ? -1 : gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
-    if (backend < 0)
-        return GC_EXIT_USAGE;
     gpuconv_error error = {0};
     gc_bench b = {.config = gpuconv_config_default(), .runs = o->runs, .note = o->quiet ? NULL : gc_print_note};
-    b.config.backend = (gpuconv_backend)backend;
+    b.config.backend = (gpuconv_backend)gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
     b.config.device = o->device;
     b.config.threads = o->threads;
     if (gpuconv_report_new(&b.report) != GPUCONV_OK)
@@ -27,7 +23,7 @@ static int run(const options *o) {
     if (!status)
         status = gc_bench_rows(&b, (int64_t)o->most, &error);
     const bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "rows"));
-    return gc_finish_bench(status, &error, measured, b.report, (gpuconv_report_format)format);
+    return gc_finish_bench(status, &error, measured, b.report, o->report);
 }
 
 static options given = {.device = -1, .runs = 11, .most = 1e6};

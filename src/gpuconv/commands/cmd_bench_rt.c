@@ -27,12 +27,7 @@ static bool parse_matrix(const char *text, int *inputs, int *outputs) {
 }
 
 static int run(const options *o) {
-    int format = gc_choose("--report", o->report, GC_WORDS_REPORT);
-    if (format < 0)
-        return GC_EXIT_USAGE;
-    int backend = gc_choose("--backend", o->backend, words_backend);
-    if (backend < 0)
-        return GC_EXIT_USAGE;
+    const int backend = gc_choose("--backend", o->backend, words_backend);
     int most = o->moving ? GC_MAX_SOURCES : backend == 1 ? 1 << 20 : 1024;
     if (o->channels > most)
         return gc_print_error(
@@ -72,7 +67,7 @@ static int run(const options *o) {
     if (!status)
         status = backend == 2 ? gc_bench_crossover(&b, &test_case, &error) : gc_bench_realtime(&b, &test_case, &error);
     bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "block times"));
-    return gc_finish_bench(status, &error, measured, b.report, (gpuconv_report_format)format);
+    return gc_finish_bench(status, &error, measured, b.report, o->report);
 }
 
 static options given = {.device = -1, .length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};

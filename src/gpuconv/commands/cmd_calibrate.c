@@ -9,15 +9,12 @@ static int command(const char **arguments, int count) {
     gpuconv_error error = {0};
     if (count)
         return gc_print_error(GC_EXIT_USAGE, "calibrate takes options only, not '%.60s'; try --help", arguments[0]);
-    int format = gc_choose("--report", given, GC_WORDS_REPORT);
-    if (format < 0)
-        return GC_EXIT_USAGE;
     (void)gc_catch_signals();
     gpuconv_status status = gpuconv_report_new(&report);
     if (!status)
         status = gpuconv_calibrate(report, &error);
     if (!status)
-        return gc_print_report(report, (gpuconv_report_format)format);
+        return gc_print_report(report, given);
     gpuconv_report_free(report);
     return gc_print_error(gc_exit_of(status), "%s", *error.message ? error.message : gpuconv_status_text(status));
 }

@@ -59,19 +59,13 @@ static void progress(void *context, const gpuconv_progress *p) {
     gc_meter_print(&o->meter, &line);
 }
 
-static int configure(const options *o, gpuconv_config *config, gpuconv_report_format *format) {
-    int backend = gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
-    int algorithm = backend < 0 ? -1 : gc_choose("--algorithm", o->algorithm, gc_words_algorithm);
-    int report = algorithm < 0 ? -1 : gc_choose("--report", o->report, GC_WORDS_REPORT);
-    if (report < 0)
-        return GC_EXIT_USAGE;
-    *config = gpuconv_config_default();
-    config->backend = (gpuconv_backend)backend;
-    config->algorithm = (gpuconv_algorithm)algorithm;
-    config->device = o->device;
-    config->threads = o->threads;
-    *format = (gpuconv_report_format)report;
-    return GC_EXIT_DONE;
+static gpuconv_config make_config(const options *o) {
+    gpuconv_config config = gpuconv_config_default();
+    config.backend = (gpuconv_backend)gc_choose("--backend", o->backend, GC_WORDS_BACKEND);
+    config.algorithm = (gpuconv_algorithm)gc_choose("--algorithm", o->algorithm, gc_words_algorithm);
+    config.device = o->device;
+    config.threads = o->threads;
+    return config;
 }
 
 /* Reads the settings and fills in the job, which points to them. */
@@ -168,13 +162,10 @@ static void describe_job(const gpuconv_report *r, const gpuconv_config *config, 
 }
 
 static int run(options *o, const char *in, const char *response, const char *out) {
-    gpuconv_config config;
-    gpuconv_report_format format = GPUCONV_REPORT_TEXT;
+    const gpuconv_config config = make_config(o);
     gpuconv_job job;
     struct stat existing;
-    int status = configure(o, &config, &format);
-    if (!status)
-        status = fill_job(o, &job);
+    int status = fill_job(o, &job);
     if (status)
         return status;
     bool piped = strcmp(out, "-") == 0;
@@ -219,7 +210,7 @@ static int run(options *o, const char *in, const char *response, const char *out
         describe_job(report, &config, &name, &line);
     /* After an error the output may be complete: a later step, such as the drawing, failed. */
     if (wanted && (!err || (err != GPUCONV_ERROR_CANCELLED && written)))
-        status = gc_print_report(report, format);
+        status = gc_print_report(report, o->report);
     else
         gpuconv_report_free(report);
     if (err)

@@ -60,19 +60,15 @@ static gpuconv_status run_files(const char *const *paths, gpuconv_report *report
 static int run_clean(const char **arguments, int count) {
     gpuconv_error error = {0};
     gpuconv_report *report = NULL;
-    const int format = gc_choose("--report", clean.report, GC_WORDS_REPORT);
-    const int tail = format < 0 ? -1 : gc_choose("--tail", clean.tail, words_tail);
-    if (tail < 0)
-        return GC_EXIT_USAGE;
     if (count != 2)
         return gc_print_error(GC_EXIT_USAGE, "two files are needed, IR OUT, not %d; try --help", count);
-    clean.options.cut = tail == 1;
+    clean.options.cut = gc_choose("--tail", clean.tail, words_tail) == 1;
     if (gpuconv_report_new(&report))
         return gc_print_error(GC_EXIT_FAILED, "out of memory");
     (void)gc_catch_signals();
     const gpuconv_status status = run_files(arguments, report, &error);
     if (!status && !clean.quiet)
-        return gc_print_report(report, (gpuconv_report_format)format);
+        return gc_print_report(report, clean.report);
     gpuconv_report_free(report);
     return !status ? GC_EXIT_DONE
                    : gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",

@@ -24,11 +24,6 @@ static struct {
 /* Fills the options that are words. @return GC_EXIT_DONE, or GC_EXIT_USAGE after a message */
 static int fill_options(const char **arguments, int count) {
     gc_correction_options *o = &correct.options;
-    const int phase = gc_choose("--phase", correct.phase, words_phase);
-    const int average = phase < 0 ? -1 : gc_choose("--average", correct.average, words_mean);
-    const int smooth = average < 0 ? -1 : gc_choose("--smooth", correct.smooth, words_smooth);
-    if (smooth < 0)
-        return GC_EXIT_USAGE;
     o->target = correct.target;
     o->eq = correct.eq;
     if (correct.limit && !gc_number_parse(correct.limit, &o->limit))
@@ -43,9 +38,9 @@ static int fill_options(const char **arguments, int count) {
         return gc_print_error(GC_EXIT_USAGE,
                               "measured responses and a file are needed, MEASURED... FILTER, or with --eq, --target or "
                               "--crossover a file, FILTER; try --help");
-    o->phase = (gc_correction_phase)phase;
-    o->vector_mean = average == 1;
-    o->complex_mean = smooth == 1;
+    o->phase = (gc_correction_phase)gc_choose("--phase", correct.phase, words_phase);
+    o->vector_mean = gc_choose("--average", correct.average, words_mean) == 1;
+    o->complex_mean = gc_choose("--smooth", correct.smooth, words_smooth) == 1;
     o->align = !correct.no_align;
     o->matrix = correct.matrix != 0;
     if (o->matrix && (correct.target || correct.eq || correct.crossover || correct.phase || correct.average ||
@@ -90,8 +85,7 @@ static int run_correct(const char **arguments, int count) {
     gc_correction correction = {0};
     gpuconv_error error = {0};
     gpuconv_report *report = NULL;
-    const int format = gc_choose("--report", correct.report, GC_WORDS_REPORT);
-    int result = format < 0 ? GC_EXIT_USAGE : fill_options(arguments, count);
+    int result = fill_options(arguments, count);
     if (result)
         return result;
     (void)gc_catch_signals();
@@ -103,7 +97,7 @@ static int run_correct(const char **arguments, int count) {
         status = write_outputs(&correction, filter, &error);
     if (!status && !correct.quiet && (status = gpuconv_report_new(&report)) == GPUCONV_OK) {
         gc_correction_report(&correction, report);
-        result = gc_print_report(report, (gpuconv_report_format)format);
+        result = gc_print_report(report, correct.report);
     }
     gc_correction_free(&correction);
     return status ? gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",

@@ -54,13 +54,13 @@ static int fill_options(gc_figures_options *o) {
             info.noise);
     if (info.noise && isnan(info.speech))
         o->levels.speech = 60; /* normal vocal effort at 1 m: ISO 9921 */
-    return bands < 0 ? GC_EXIT_USAGE : GC_EXIT_DONE;
+    return GC_EXIT_DONE;
 }
 
 /* Prints the figures and frees the report. */
-static int print_figures(gpuconv_report *report, int format) {
+static int print_figures(gpuconv_report *report) {
     if (!info.csv)
-        return gc_print_report(report, (gpuconv_report_format)format);
+        return gc_print_report(report, info.report);
     errno = 0;
     gpuconv_status status = gc_report_write_csv(report, "acoustics", stdout);
     int why = errno;
@@ -146,8 +146,7 @@ static int check_drawings(const char *const *paths, int count) {
 static int run_info(const char **arguments, int count) {
     gc_figures_options options;
     gpuconv_report *report = NULL;
-    int format = gc_choose("--report", info.report, GC_WORDS_REPORT), done = 0;
-    int status = format < 0 ? GC_EXIT_USAGE : fill_options(&options);
+    int done = 0, status = fill_options(&options);
     if (status)
         return status;
     if (count < 1)
@@ -171,7 +170,7 @@ static int run_info(const char **arguments, int count) {
         if (done)
             gc_describe_positions(&(gc_positions){figures, done, options.lateral}, report);
         int drawn = done ? write_drawings(figures, done, &options) : GC_EXIT_DONE; /* a failure is told first */
-        int printed = print_figures(report, format);
+        int printed = print_figures(report);
         status = status ? status : drawn ? drawn : printed;
     } else {
         gpuconv_report_free(report);

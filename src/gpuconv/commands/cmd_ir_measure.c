@@ -227,7 +227,7 @@ static int run_positions(const char *response, int sound) {
         status = gc_print_error(GC_EXIT_FAILED, "out of memory");
     if (!status) {
         gc_describe_positions(&(gc_positions){figures, done, 0}, report);
-        status = gc_print_report(report, GPUCONV_REPORT_TEXT);
+        status = gc_print_report(report, NULL);
     }
     for (int i = 0; i < done; i++) {
         gc_figures_free(&figures[i]);
@@ -283,9 +283,7 @@ static int check_drawing(const char *const *paths, int count) {
 }
 
 static int run_measure(const char **arguments, int count) {
-    int sound = gc_choose("--sound", measure.sound, GC_WORDS_SOUND);
-    if (sound < 0)
-        return GC_EXIT_USAGE;
+    const int sound = gc_choose("--sound", measure.sound, GC_WORDS_SOUND);
     if (measure.list)
         return list_devices(sound);
     if (measure.play && count != 1)

@@ -254,15 +254,12 @@ static int play(const options *o, const char *input, const char *const *response
 }
 
 static int run(options *o, bool live, const char **paths, int count) {
-    const int sound = gc_choose("--sound", o->sound, GC_WORDS_SOUND);
-    if (sound < 0)
-        return GC_EXIT_USAGE;
-    o->config.sound = (gc_sound_choice)sound;
+    o->config.sound = (gc_sound_choice)gc_choose("--sound", o->sound, GC_WORDS_SOUND);
     if (o->list)
         return list_devices(o);
     const int backend = gc_choose("--backend", o->backend, words_backend);
     o->config.backend = backend > 0 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU;
-    const int status = backend < 0 ? GC_EXIT_USAGE : gc_given_settings_read(given_settings, &o->config.settings);
+    const int status = gc_given_settings_read(given_settings, &o->config.settings);
     if (status)
         return status;
     if (o->config.sink && (o->config.input_device || o->config.sound >= GC_SOUND_JACK || o->config.channels == 1 ||
