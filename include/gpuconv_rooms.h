@@ -184,6 +184,61 @@ GPUCONV_API gpuconv_status gpuconv_rooms_plan_run(const gpuconv_rooms_plan *plan
 /** Frees a plan, for which no work may be queued. */
 GPUCONV_API void gpuconv_rooms_plan_free(gpuconv_rooms_plan *plan);
 
+/**
+ * Makes a path in a room from rows, as gpuconv_path_new: x, y and z are each linear between two rows.
+ * @param seconds      `count` times that rise from 0
+ * @param places       `count` x channels x 3: metres, 0..1000
+ * @param count        1 or more
+ * @param channels     1..16384
+ * @param[out] path    the path; copies of the rows
+ * @param[out] error   the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range), MEMORY
+ */
+GPUCONV_API gpuconv_status gpuconv_path_new_in_room(const double *seconds, const double *places, int64_t count,
+                                                    int channels, gpuconv_path **path, gpuconv_error *error);
+
+/**
+ * Reads a path in a room from a text file, as gpuconv_path_load: a line for each row, SECONDS and X, Y, Z for each
+ * channel. Not from recordings of OSC.
+ * @param name        the file
+ * @param channels    1..1024
+ * @param[out] path   the path
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT (channels), FILE, FORMAT (the message names the line), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_path_load_in_room(const char *name, int channels, gpuconv_path **path,
+                                                     gpuconv_error *error);
+
+/**
+ * Makes sources that move in a room, before receivers that move, too. For each moment, the beginning of an interval,
+ * the responses of all channels are simulated, without the delay of the direct sound, which goes in a straight line
+ * from one moment to the next; the rest crosses over. A channel whose source and receivers stay keeps its response. All
+ * images of a sound are those of the places where its direct sound left and arrived: exact for a source that moves;
+ * for a receiver that moves, an image that arrives t later is that of where the receiver was t before. The noise of
+ * the tail is made of the same images all the time, which stay in their places.
+ *
+ * The functions of gpuconv_motion take the result; its receivers are those of the job, each with its channels.
+ * gpuconv_motion_place takes x, y and z in metres, and gpuconv_motion_start a block of 1 frame or more.
+ * @param job            one room. `source`: with a path only the patterns and directions of its channels, of one source
+ *                       for all or of as many as channels, or NULL: omnidirectional; without a path the channels, which
+ *                       stay. `receiver`: with a path of its own, the first is moved along it, and the others keep
+ * their distances from it. `frames` are those from the direct sound on; `rate` is that of the input. `origin` and
+ * `seeds` do not count. Read during the call; its `ears` must outlive the result
+ * @param path           of gpuconv_path_new_in_room or gpuconv_path_load_in_room; has the channels of the input. Must
+ *                       outlive the result. NULL: the sources stay
+ * @param receiver_path  the same, of one channel; NULL: the receivers stay
+ * @param config         of it count `interval`, `threads`, and `head`, with which the receivers turn around the first
+ * one, rolls excepted. NULL: the defaults
+ * @param[out] motion    the sources
+ * @param[out] error     the reason of a failure; may be NULL
+ * @return ARGUMENT (a value out of its range; a place outside the room; less than 0.05 m between a source and a
+ *         receiver), UNSUPPORTED (CUDA in `config`), MEMORY, CANCELLED
+ */
+GPUCONV_API gpuconv_status gpuconv_motion_new_in_room(const gpuconv_rooms_job *job, const gpuconv_path *path,
+                                                      const gpuconv_path *receiver_path,
+                                                      const gpuconv_motion_config *config, gpuconv_motion **motion,
+                                                      gpuconv_error *error);
+
 /** @} */
 
 #ifdef __cplusplus

@@ -53,7 +53,7 @@ allow src/$L/conv/cpu $L/conv/plan.h $L/conv/backend.h $L/conv/rooms.h $L/ir/obj
 allow src/$L/conv/cuda $L/conv/plan.h $L/conv/backend.h $L/conv/rooms.h $L/ir/object.h kernels/engine/kernels.h "$L/dsp/*" "$L/core/*"
 allow src/$L/measure "$L/conv/*" "$L/conv/cpu/*" "$L/conv/cuda/*" kernels/engine/kernels.h kernels/measure/measure.h "$L/report/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/file $L/measure/measure.h "$L/conv/*" "$L/ir/*" "$L/audio/*" $L/space/path.h $L/space/head.h "$L/report/*" "$L/dsp/*" "$L/core/*"
-allow src/$L/space $L/conv/backend.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
+allow src/$L/space $L/conv/backend.h $L/conv/rooms.h "$L/ir/*" "$L/dsp/*" "$L/core/*"
 allow src/$L/realtime $L/conv/cpu/section.h "$L/conv/*" "$L/ir/*" "$L/dsp/*" "$L/core/*"
 # ---- Tools of several products include the library; the library includes none of them ----
 allow src/libtools/batch/entry "$L/*"

@@ -216,6 +216,11 @@ static int null; /* the number of the pointer that is NULL */
     REFUSED(gpuconv_streamer_process, 3,                                                                               \
             gpuconv_streamer_process(P(0, o.streamer), P(1, &o.rows), P(2, &o.rows), NULL, E))                         \
     REFUSED(gpuconv_streamer_reset, 1, gpuconv_streamer_reset(P(0, o.streamer), NULL, E))                              \
+    REFUSED(gpuconv_path_new_in_room, 3,                                                                               \
+            gpuconv_path_new_in_room(P(0, o.xyz), P(1, o.xyz), 1, 1, P(2, &o.made_path), E))                           \
+    REFUSED(gpuconv_path_load_in_room, 2, gpuconv_path_load_in_room(P(0, "missing.csv"), 1, P(1, &o.made_path), E))    \
+    REFUSED(gpuconv_motion_new_in_room, 2,                                                                             \
+            gpuconv_motion_new_in_room(P(0, &o.rooms), NULL, NULL, NULL, P(1, &o.made_motion), E))                     \
     REFUSED(gpuconv_rooms_simulate, 3, gpuconv_rooms_simulate(P(0, o.arrays), P(1, &o.rooms), P(2, o.samples), E))     \
     REFUSED(gpuconv_rooms_plan_new, 3, gpuconv_rooms_plan_new(ARRAYS, P(1, &o.rooms), P(2, &o.rooms_plan), E))         \
     NEUTRAL(gpuconv_rooms_plan_workspace, 1, gpuconv_rooms_plan_workspace(NULL) == 0)                                  \

@@ -21,6 +21,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PI 3.14159265358979323846
 #define NEPERS_60DB 13.815510557964274 /* ln(10^6) */
@@ -382,7 +383,10 @@ static gpuconv_status prepare(gc_rooms *r, gpuconv_error *error) {
     for (int64_t i = 0; i < job->rooms && !status; i++)
         status = check_distances(job, i, error);
     for (int64_t i = 0; i < job->rooms && !status; i++)
-        status = prepare_room(r, i, error);
+        if (i > 0 && memcmp(&job->room[i], &job->room[i - 1], sizeof *job->room) == 0)
+            r->room[i] = r->room[i - 1];
+        else
+            status = prepare_room(r, i, error);
     return status;
 }
 

@@ -19,6 +19,9 @@ typedef struct gc_rooms {
     double speed;                   /* of sound, m/s */
     double air[GPUCONV_ROOM_BANDS]; /* nepers of amplitude a metre */
     gc_room *room;
+    bool aligned; /* on the CPU: the direct sound arrives at the frame job.origin */
+    const gpuconv_room_point
+        *first; /* a source and a receiver, around which the noise is drawn; NULL: those of a room */
 } gc_rooms;
 
 struct gpuconv_rooms_plan {

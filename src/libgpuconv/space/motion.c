@@ -12,13 +12,13 @@
  */
 #include "motion.h"
 
+#include "gpuconv_rooms.h"
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/sized_struct.h"
-#include "libgpuconv/ir/ambisonic.h"
 #include "libgpuconv/ir/settings.h"
 #include "path.h"
 
@@ -63,12 +63,12 @@ static gpuconv_status measure(gpuconv_motion *m, gpuconv_error *error) {
     }
     gc_path_distances(m->path, &least, &most);
     if (m->config.doppler) {
-        shortest += least / speed_of_sound * s->responses->rate;
-        longest += most / speed_of_sound * s->responses->rate;
+        shortest += least / m->speed * m->rate;
+        longest += most / m->speed * m->rate;
     }
     m->onset = (int64_t)ceil(last);
     m->taps = s->responses->frames + m->onset - (int64_t)floor(first) + (int64_t)2 * GC_HALF_SINC;
-    const int64_t late = m->onset + GC_HALF_SINC + GC_DELAY_REACH + s->responses->lead;
+    const int64_t late = m->onset + GC_HALF_SINC + GC_DELAY_REACH + m->lead;
     m->base = gc_min((int64_t)floor(shortest), late);
     m->span = (int64_t)ceil(longest) - m->base;
     m->past = m->span + (int64_t)2 * GC_DELAY_REACH + 1;
@@ -129,7 +129,7 @@ static gpuconv_status read_config(const gpuconv_motion_config *from, gpuconv_mot
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)c->backend);
     if (!status && c->device < -1)
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a device number is 0 or more, or -1, not %d", c->device);
-    return status ? status : gc_sofa_choose(m->set, &c->interpolate, error);
+    return status || !m->set ? status : gc_sofa_choose(m->set, &c->interpolate, error);
 }
 
 /* Chooses the GPU where the configuration asks for it. Returns UNSUPPORTED. */
@@ -156,27 +156,47 @@ static void describe(gpuconv_motion *m) {
                         gc_pool_threads(m->pool) == 1 ? "" : "s");
 }
 
-/* Fills in a new object. Returns the errors of gpuconv_motion_new. */
-static gpuconv_status set_up(gpuconv_motion *m, const gpuconv_motion_config *config, gpuconv_error *error) {
-    gpuconv_status status = read_config(config, m, error);
-    if (!status)
-        status = choose_backend(m, error);
-    if (status)
-        return status;
-    m->channels = m->path->channels;
+/* Takes what a set has. Returns ARGUMENT. */
+static gpuconv_status open_set(gpuconv_motion *m, gpuconv_error *error) {
+    if (m->path->metres)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "a path in metres is for gpuconv_motion_new_in_room; make one of directions");
     m->receivers = m->set->receivers;
+    m->rate = m->set->responses->rate;
+    m->lead = m->set->responses->lead;
+    m->each = 1;
+    m->speed = speed_of_sound;
+    return GPUCONV_OK;
+}
+
+/* Fills in the rest of a new object. Returns the errors of gpuconv_motion_new. */
+static gpuconv_status set_up(gpuconv_motion *m, gpuconv_error *error) {
+    gpuconv_status status;
+    m->channels = m->path->channels;
+    m->kept = m->room ? 3 : 1;
     m->groups = (int)gc_divide_up(m->channels, GC_MOTION_GROUP);
-    m->responses = m->path->ambisonic ? m->channels : m->set->measurements;
-    m->hop = gc_max(1, llrint(m->config.interval * m->set->responses->rate));
+    m->responses = m->path->ambisonic || m->room ? m->channels : m->set->measurements;
+    m->hop = gc_max(1, llrint(m->config.interval * m->rate));
     m->hops = gc_max(1, CHUNK / m->groups);
     m->pool = gc_pool_new(m->config.threads ? m->config.threads : gc_processor_count());
     if (!m->pool)
         return gc_fail_memory(error, "the moving sources");
-    status = m->path->ambisonic ? decode(m, error) : measure(m, error);
+    status = m->room ? gc_motion_room_measure(m, error) : m->path->ambisonic ? decode(m, error) : measure(m, error);
     if (!status && !m->path->ambisonic)
         status = gc_motion_allocate(m, error);
+    if (!status && m->room)
+        status = gc_motion_room_begin(m, error);
     if (!status)
         describe(m);
+    return status;
+}
+
+/* Hands sources over, or frees them after a failure. Returns the status. */
+static gpuconv_status finish(gpuconv_status status, gpuconv_motion *m, gpuconv_motion **motion) {
+    if (status)
+        gc_motion_free(m);
+    else
+        *motion = m;
     return status;
 }
 
@@ -189,16 +209,32 @@ gpuconv_status gpuconv_motion_new(const gpuconv_sofa *set, const gpuconv_path *p
         return gc_fail_memory(error, "the moving sources");
     m->set = set;
     m->path = path;
-    gpuconv_status status = set_up(m, config, error);
-    if (status)
-        gc_motion_free(m);
-    else
-        *motion = m;
-    return status;
+    gpuconv_status status = read_config(config, m, error);
+    if (!status)
+        status = choose_backend(m, error);
+    if (!status)
+        status = open_set(m, error);
+    return finish(status ? status : set_up(m, error), m, motion);
+}
+
+gpuconv_status gpuconv_motion_new_in_room(const gpuconv_rooms_job *job, const gpuconv_path *path,
+                                          const gpuconv_path *receiver_path, const gpuconv_motion_config *config,
+                                          gpuconv_motion **motion, gpuconv_error *error) {
+    if (!gc_begin(motion, job, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    gpuconv_motion *m = gc_calloc(1, sizeof *m);
+    if (!m)
+        return gc_fail_memory(error, "the moving sources");
+    m->path = path;
+    gpuconv_status status = read_config(config, m, error);
+    if (!status)
+        status = gc_motion_room_open(m, job, receiver_path, error);
+    return finish(status ? status : set_up(m, error), m, motion);
 }
 
 void gc_motion_free(gpuconv_motion *m) {
     gc_motion_close_gpu(m);
+    gc_motion_room_free(m->room);
     for (int i = 0; i < m->responses && m->spectrum; i++)
         free(m->spectrum[i]);
     gc_pool_free(m->pool);
@@ -209,6 +245,7 @@ void gc_motion_free(gpuconv_motion *m) {
     free(m->blend);
     free(m->placed);
     free(m->delay);
+    free(m->slot);
     free(m->turn);
     free(m->mixture);
     free(m->backend ? NULL : m->input);
@@ -231,16 +268,16 @@ int64_t gpuconv_motion_tail(const gpuconv_motion *m) {
  * MEMORY. */
 static gpuconv_status make_room(gpuconv_motion *m, gpuconv_error *error) {
     const int64_t receivers = m->receivers, kept = m->end - m->begin, room = 2 * (kept + gc_motion_chunk(m));
-    if (m->end + gc_motion_chunk(m) <= m->room)
+    if (m->end + gc_motion_chunk(m) <= m->capacity)
         return GPUCONV_OK;
     float *larger = gc_calloc(receivers, room * (int64_t)sizeof *larger);
     if (!larger)
         return gc_fail_memory(error, "the moving sources");
     for (int64_t r = 0; r < receivers && m->ready; r++)
-        memcpy(larger + r * room, m->ready + r * m->room + m->begin, (size_t)kept * sizeof *larger);
+        memcpy(larger + r * room, m->ready + r * m->capacity + m->begin, (size_t)kept * sizeof *larger);
     free(m->ready);
     m->ready = larger;
-    m->room = room;
+    m->capacity = room;
     m->begin = 0;
     m->end = kept;
     return GPUCONV_OK;
@@ -254,7 +291,7 @@ static void hand_over(gpuconv_motion *m) {
     const int64_t end = gc_max(begin, gc_min(chunk, whole - first));
     for (int r = 0; r < m->receivers; r++) {
         float *from = m->output + r * (chunk + m->taps);
-        memcpy(m->ready + r * m->room + m->end, from + begin, (size_t)(end - begin) * sizeof *from);
+        memcpy(m->ready + r * m->capacity + m->end, from + begin, (size_t)(end - begin) * sizeof *from);
         memmove(from, from + chunk, (size_t)m->taps * sizeof *from);
         memset(from + m->taps, 0, (size_t)chunk * sizeof *from);
     }
@@ -318,7 +355,7 @@ gpuconv_status gpuconv_motion_fetch(gpuconv_motion *m, float *const *out, int64_
         return GPUCONV_ERROR_ARGUMENT;
     *frames = gc_max(0, gc_min(capacity, m->end - m->begin));
     for (int r = 0; r < m->receivers && *frames; r++)
-        memcpy(out[r], m->ready + r * m->room + m->begin, (size_t)*frames * sizeof **out);
+        memcpy(out[r], m->ready + r * m->capacity + m->begin, (size_t)*frames * sizeof **out);
     m->begin += *frames;
     if (m->begin == m->end)
         m->begin = m->end = 0;

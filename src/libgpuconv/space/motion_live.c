@@ -95,12 +95,12 @@ static void *run(void *motion) {
     gpuconv_motion *m = motion;
     gc_motion_live *l = m->live;
     const double most = 0.0005, part = 8; /* seconds of a sleep, and of which part of a hop */
-    const struct timespec interval = {0, (long)(1e9 * fmin(most, (double)m->hop / m->set->responses->rate / part))};
+    const struct timespec interval = {0, (long)(1e9 * fmin(most, (double)m->hop / m->rate / part))};
     gc_flush_subnormals();
     while (!atomic_load(&l->quit) && !atomic_load(&l->failed))
         if (render(m, l) == 0) {
-            if (completed_by_next_block(m, l))
-                gc_motion_find_places(m);
+            if (m->room || completed_by_next_block(m, l)) /* a simulation needs the whole hop */
+                (void)gc_motion_find_places(m, NULL);     /* a failure is found again by render() */
             nanosleep(&interval, NULL);
         }
     return NULL;
@@ -138,7 +138,7 @@ static gpuconv_status prepare(gpuconv_motion *m, gc_motion_live *l, gpuconv_erro
         return gc_fail_memory(error, "the moving sources");
     memset(l->in, 0, (size_t)(m->channels * frames) * sizeof *l->in); /* the callback meets no new page */
     memset(l->out, 0, (size_t)(m->receivers * frames) * sizeof *l->out);
-    for (int i = 0; i < m->responses && !m->backend && !status; i++)
+    for (int i = 0; i < m->responses && !m->backend && !m->room && !status; i++)
         status = gc_motion_make_spectra(m, i, error);
     return status;
 }
@@ -148,6 +148,8 @@ gpuconv_status gpuconv_motion_start(gpuconv_motion *m, int block, gpuconv_error 
         return gc_fail_null(error, __func__);
     if (block < 0 || block > 1 << 20)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a block has 1 to 1048576 frames, or 0, not %d", block);
+    if (block == 0 && m->room)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room is simulated by a thread: a block has 1 frame or more");
     if (m->live || m->fed || m->ended)
         return gc_fail(error, GPUCONV_ERROR_STATE, "the moving sources have been started");
     m->live = gc_calloc(1, sizeof *m->live);
@@ -237,7 +239,9 @@ void gpuconv_motion_place(gpuconv_motion *m, int channel, const double direction
     if (!m || !direction || channel < 0 || channel >= m->channels)
         return;
     for (int k = 2; k >= 0; k--) /* the first one last: without it the path is followed */
-        atomic_store_explicit(&m->placed[3 * channel + k], direction[k], memory_order_release);
+        atomic_store_explicit(&m->placed[3 * channel + k],
+                              m->room ? gc_motion_room_within(m->room, k, direction[k]) : direction[k],
+                              memory_order_release);
 }
 
 int64_t gpuconv_motion_latency(const gpuconv_motion *m) {

@@ -9,20 +9,16 @@
  * the direction, so that their spectra are made once, and a response is a sum of spectra. Ambisonics have the same
  * form: their channels go over from one turned head to the next, and the responses stay.
  */
-#include "head.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/motion_kernels.h"
-#include "libgpuconv/ir/ambisonic.h"
 #include "motion.h"
 #include "path.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const double speed_of_sound = 343; /* m/s */
 
 /* The scratch memory of a thread: frames of a hop, and spectra of a group. */
 typedef struct scratch {
@@ -86,7 +82,7 @@ void gc_motion_close_gpu(gpuconv_motion *m) {
 }
 
 gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
-    const int64_t receivers = m->receivers, chunk = gc_motion_chunk(m), moments = (m->hops + 1) * m->channels;
+    const int64_t receivers = m->receivers, chunk = gc_motion_chunk(m), moments = (m->hops + m->kept) * m->channels;
     m->points = gc_power_of_two(gc_max(GC_FFT_MIN_POINTS, m->hop + m->taps - 1));
     m->before = m->backend ? 0 : m->past;
     m->width = m->backend ? chunk : m->past + gc_round_up(gc_max(m->past, 1), chunk); /* the past seldom moves */
@@ -101,11 +97,12 @@ gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
     m->line = gc_delay_line_new();
     m->blend = gc_calloc(moments, sizeof *m->blend);
     m->delay = gc_calloc(moments, receivers * (int64_t)sizeof *m->delay);
+    m->slot = gc_calloc(moments, sizeof *m->slot);
     m->output = gc_calloc(receivers, (chunk + m->taps) * (int64_t)sizeof *m->output);
     m->placed = gc_alloc(m->channels, 3 * (int64_t)sizeof *m->placed);
-    m->room = 2 * chunk; /* enough if all is fetched in time */
-    m->ready = gc_calloc(receivers, m->room * (int64_t)sizeof *m->ready);
-    if (!m->line || !m->blend || !m->delay || !m->output || !m->placed || !m->ready)
+    m->capacity = 2 * chunk; /* enough if all is fetched in time */
+    m->ready = gc_calloc(receivers, m->capacity * (int64_t)sizeof *m->ready);
+    if (!m->line || !m->blend || !m->delay || !m->slot || !m->output || !m->placed || !m->ready)
         return gc_fail_memory(error, "the moving sources");
     for (int64_t i = 0; i < 3 * m->channels; i++)
         atomic_init(&m->placed[i], (double)NAN);
@@ -127,38 +124,11 @@ gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
-static gc_rotation rotation_at(gpuconv_motion *m, double seconds) {
-    double angle[3] = {0};
-    if (atomic_load_explicit(&m->turned, memory_order_acquire))
-        for (int k = 0; k < 3; k++)
-            angle[k] = atomic_load_explicit(&m->angle[k], memory_order_relaxed);
-    else if (m->config.head)
-        gc_head_at(m->config.head, seconds, angle);
-    return gc_rotation_of(angle[0], angle[1], angle[2]);
-}
-
-/* Finds the place of a channel in the room at a time at which its sound arrives: with the Doppler effect that where the
- * sound left, found by iteration. Returns the delay of the distance in frames. */
-static double find_place(const gpuconv_motion *m, double time, int channel, double at[3]) {
-    enum { ITERATIONS = 8 };
-    double seconds = 0, placed[3];
-    for (int k = 0; k < 3; k++)
-        placed[k] = atomic_load_explicit(&m->placed[3 * channel + k], memory_order_acquire);
-    for (int i = 0; i < (m->config.doppler ? ITERATIONS : 1); i++) {
-        if (isnan(placed[0]))
-            gc_path_at(m->path, fmax(0, time - seconds), channel, at);
-        else
-            gc_path_point(placed, at);
-        seconds = sqrt(at[0] * at[0] + at[1] * at[1] + at[2] * at[2]) / speed_of_sound;
-    }
-    return m->config.doppler ? seconds * m->set->responses->rate : 0;
-}
-
 /* Finds the measurements and the delays of a channel at a moment. */
 static void place(gpuconv_motion *m, int64_t moment, int channel, double time, const gc_rotation *head) {
     gc_blend *b = &m->blend[moment * m->channels + channel];
     double *delay = m->delay + (moment * m->channels + channel) * m->receivers, room[3], at[3];
-    const double distance = find_place(m, time, channel, room);
+    const double distance = gc_motion_find_place(m, time, channel, (const double[3]){0}, room);
     gc_rotate_to_head(head, room, at);
     gc_sofa_blend(m->set, at, room, m->config.interpolate, m->config.by_distance, b);
     for (int r = 0; r < m->receivers; r++) {
@@ -178,10 +148,8 @@ static void place(gpuconv_motion *m, int64_t moment, int channel, double time, c
 static void find_group(void *context, int64_t index, int worker) {
     gpuconv_motion *m = context;
     const int64_t moment = index / m->groups, group = index % m->groups;
-    const int64_t late = m->path->ambisonic ? 0 : GC_DELAY_REACH - m->base + m->set->responses->lead;
-    const int64_t frame = (m->chunk * m->hops + moment) * m->hop - late + atomic_load(&m->ahead);
-    const double time = (double)frame / m->set->responses->rate;
-    const gc_rotation head = rotation_at(m, time);
+    const double time = gc_motion_time(m, moment);
+    const gc_rotation head = gc_motion_head(m, time);
     (void)worker;
     if (moment == 0 && m->chunk > 0)
         return;
@@ -195,11 +163,16 @@ static void find_group(void *context, int64_t index, int worker) {
         place(m, moment, (int)c, time, &head);
 }
 
-void gc_motion_find_places(gpuconv_motion *m) {
+gpuconv_status gc_motion_find_places(gpuconv_motion *m, gpuconv_error *error) {
+    gpuconv_status status = GPUCONV_OK;
     if (m->placed_chunks > m->chunk)
-        return;
-    gc_pool_run(m->pool, find_group, m, (m->hops + 1) * m->groups);
-    m->placed_chunks = m->chunk + 1;
+        return status;
+    if (m->room)
+        status = gc_motion_room_find(m, error);
+    else
+        gc_pool_run(m->pool, find_group, m, (m->hops + 1) * m->groups);
+    m->placed_chunks = m->chunk + !status;
+    return status;
 }
 
 gpuconv_status gc_motion_make_spectra(gpuconv_motion *m, int response, gpuconv_error *error) {
@@ -283,6 +256,51 @@ static void render_directions(gpuconv_motion *m, int64_t hop, int64_t group, int
     gc_fft_multiply_sum(m->fft, sum, signal, response, count, m->floats);
 }
 
+/* Writes frames times a weight of the cubic through four moments, -1, 0, 1 and 2, over the hop from 0 to 1. */
+static void weight_cubic(const float *x, int moment, int64_t frames, float *to) {
+    static const float weight[4][4] = {
+        {0, -1 / 3.F, 0.5F, -1 / 6.F}, {1, -0.5F, -1, 0.5F}, {0, 1, 0.5F, -0.5F}, {0, -1 / 6.F, 0, 1 / 6.F}};
+    const float *w = weight[moment], step = 1 / (float)frames;
+    for (int64_t i = 0; i < frames; i++) {
+        const float t = (float)i * step;
+        to[i] = x[i] * (w[0] + t * (w[1] + t * (w[2] + t * w[3])));
+    }
+}
+
+/* Adds up the channels of a group in a room for all receivers, over a hop. */
+static void render_room(gpuconv_motion *m, int64_t hop, int64_t group, const scratch *s, float *sums) {
+    enum { MOMENTS = 4 };
+    const float *signal[MOMENTS * GC_MOTION_GROUP], *response[MOMENTS * GC_MOTION_GROUP], *ramped = s->ramped;
+    const int64_t first = group * GC_MOTION_GROUP, end = gc_min(m->channels, first + GC_MOTION_GROUP);
+    int slot[MOMENTS * GC_MOTION_GROUP];
+    for (int r = 0; r < m->receivers; r += m->each) {
+        int count = 0;
+        for (int64_t c = first; c < end; c++) {
+            const int *of = m->slot + hop * m->channels + c;
+            const double *delay = m->delay + ((hop + 1) * m->channels + c) * m->receivers + r;
+            const float *x = gc_motion_input(m, c) - GC_DELAY_REACH + hop * m->hop;
+            bool same = true;
+            gc_delay_line_read(m->line, x, delay[0], delay[(int64_t)m->channels * m->receivers], m->hop, s->x);
+            for (int k = 1; k < MOMENTS; k++)
+                same = same && of[k * m->channels] == *of;
+            for (int k = 0; k < (same ? 1 : MOMENTS); k++, count++) {
+                float *spectrum = s->signal + count * m->floats; /* `response` is not used here */
+                const float *from = same ? s->x : ramped;
+                if (!same)
+                    weight_cubic(s->x, k, m->hop, s->ramped);
+                gc_fft_forward_rows(m->fft, &from, m->hop, 1, spectrum);
+                signal[count] = spectrum;
+                slot[count] = of[k * m->channels];
+            }
+        }
+        for (int k = r; k < r + m->each; k++) {
+            for (int i = 0; i < count; i++)
+                response[i] = m->spectrum[slot[i]] + k * m->floats;
+            gc_fft_multiply_sum(m->fft, sums + k * m->floats, signal, response, count, m->floats);
+        }
+    }
+}
+
 /* Turns the channels of a group of ambisonics over a hop, and adds them up for all receivers. */
 static void render_ambisonics(gpuconv_motion *m, int64_t hop, int64_t group, const scratch *s, float *sums) {
     const float *signal[GC_MOTION_GROUP], *response[GC_MOTION_GROUP], *ramped = s->ramped;
@@ -313,7 +331,9 @@ static void render_group(void *context, int64_t index, int worker) {
     gpuconv_motion *m = context;
     const scratch s = scratch_of(m, worker);
     float *sums = m->sums + index * m->receivers * m->floats;
-    if (m->path->ambisonic)
+    if (m->room)
+        render_room(m, index / m->groups, index % m->groups, &s, sums);
+    else if (m->path->ambisonic)
         render_ambisonics(m, index / m->groups, index % m->groups, &s, sums);
     else
         for (int r = 0; r < m->receivers; r++)
@@ -335,7 +355,7 @@ static void finish_hop(void *context, int64_t index, int worker) {
 
 /* Renders all hops on the CPU: the frames are in the sums of their first groups. Returns MEMORY, CANCELLED. */
 static gpuconv_status render_hops(gpuconv_motion *m, gpuconv_error *error) {
-    for (int64_t i = 0; i < (m->hops + 1) * m->channels && !m->path->ambisonic; i++)
+    for (int64_t i = 0; i < (m->hops + 1) * m->channels && !m->room && !m->path->ambisonic; i++)
         for (int k = 0; k < 3; k++) {
             gpuconv_status status = gc_motion_make_spectra(m, m->blend[i].measurement[k], error);
             if (status)
@@ -346,19 +366,20 @@ static gpuconv_status render_hops(gpuconv_motion *m, gpuconv_error *error) {
     return gc_cancelled() ? gc_fail_cancelled(error, "the path") : GPUCONV_OK;
 }
 
-/* Moves the last moment of a chunk to the first one of the next. */
-static void keep_moment(void *moments, int64_t hops, int64_t bytes) {
+/* Moves the last moments of a chunk to the first ones of the next. `bytes`: of a channel at a moment. */
+static void keep_moments(const gpuconv_motion *m, void *moments, int64_t bytes) {
     if (moments)
-        memcpy(moments, (char *)moments + hops * bytes, (size_t)bytes);
+        memmove(moments, (char *)moments + m->hops * m->channels * bytes, (size_t)(m->kept * m->channels * bytes));
 }
 
 gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error) {
-    const int64_t length = m->hop + m->taps - 1, wide = gc_motion_chunk(m) + m->taps, channels = m->channels;
+    const int64_t length = m->hop + m->taps - 1, wide = gc_motion_chunk(m) + m->taps;
     const int64_t pitch = m->backend ? m->points : m->floats, groups = m->backend ? 1 : m->groups;
     const gc_motion_work work = {m->hops, m->input, m->mixture, m->delay};
     const float *frames = m->sums;
-    gc_motion_find_places(m);
-    gpuconv_status status = gc_cancelled() ? gc_fail_cancelled(error, "the path") : GPUCONV_OK;
+    gpuconv_status status = gc_motion_find_places(m, error);
+    if (!status)
+        status = gc_cancelled() ? gc_fail_cancelled(error, "the path") : GPUCONV_OK;
     if (!status)
         status = m->backend ? m->backend->render(m->gpu, &work, &frames, error) : render_hops(m, error);
     if (status)
@@ -370,9 +391,10 @@ gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error) {
             for (int64_t i = 0; i < length; i++)
                 to[i] += from[i];
         }
-    keep_moment(m->blend, m->hops, channels * (int64_t)sizeof *m->blend);
-    keep_moment(m->mixture, m->hops, channels * (int64_t)sizeof *m->mixture);
-    keep_moment(m->delay, m->hops, channels * m->receivers * (int64_t)sizeof *m->delay);
-    keep_moment(m->turn, m->hops, channels * channels * (int64_t)sizeof *m->turn);
+    keep_moments(m, m->blend, sizeof *m->blend);
+    keep_moments(m, m->mixture, sizeof *m->mixture);
+    keep_moments(m, m->delay, m->receivers * (int64_t)sizeof *m->delay);
+    keep_moments(m, m->slot, sizeof *m->slot);
+    keep_moments(m, m->turn, m->channels * (int64_t)sizeof *m->turn);
     return GPUCONV_OK;
 }

@@ -1,6 +1,8 @@
 /* Paths from arrays, from files, and of sources that stay where they are. */
 #include "path.h"
 
+#include "gpuconv_rooms.h"
+
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
@@ -43,39 +45,10 @@ static gpuconv_status finish(gpuconv_status status, gpuconv_path *made, gpuconv_
     return status;
 }
 
-gpuconv_status gpuconv_path_new(const double *seconds, const double *directions, int64_t count, int channels,
-                                gpuconv_path **path, gpuconv_error *error) {
-    gpuconv_path *p = NULL;
-    if (!gc_begin(path, seconds, __func__, error) || !directions)
-        return gc_fail_null(error, __func__);
-    gpuconv_status status = blank(channels, GC_MAX_SOURCES, &p, error);
-    if (!status && count < 1)
-        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a path has 1 row or more, not %lld", (long long)count);
-    for (int64_t i = 0; i < count && !status; i++) {
-        bool good = i == 0 || seconds[i] >= seconds[i - 1];
-        for (int c = 0; c < channels && !status; c++) {
-            const double *row = directions + 3 * (i * channels + c);
-            good = good && is_row(seconds[i], row);
-            if (good)
-                status = gc_track_append(&p->track[c], seconds[i], row, error);
-        }
-        if (!status && !good)
-            status =
-                gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                        "row %lld of the path: times rise from 0 s, azimuths are up to 1000000 degrees, elevations "
-                        "-90 to 90, distances 0.01 to 1000 m",
-                        (long long)i + 1);
-    }
-    return finish(status, p, path);
-}
-
-void gpuconv_path_free(gpuconv_path *p) {
-    if (!p)
-        return;
-    for (int c = 0; c < p->channels; c++)
-        gc_track_free(&p->track[c]);
-    free(p->track);
-    free(p);
+/* Returns whether a row of a channel in a room is in its ranges. */
+static bool is_row_in_room(double seconds, const double at[3]) {
+    return seconds >= 0 && seconds <= most_seconds && at[0] >= 0 && at[0] <= 1000 && at[1] >= 0 && at[1] <= 1000 &&
+           at[2] >= 0 && at[2] <= 1000;
 }
 
 /* Returns the channel of an address that ends in NUMBER/aed, as those of ADM-OSC do. */
@@ -93,22 +66,99 @@ static int64_t find_channel(const char *address) {
     return gc_integer_parse(digits, &number) ? number - 1 : -1;
 }
 
-gpuconv_status gpuconv_path_load(const char *name, int channels, gpuconv_path **path, gpuconv_error *error) {
-    static const gc_track_form form = {.what = "direction",
-                                       .syntax = "SECONDS and AZIMUTH, ELEVATION[, DISTANCE]",
-                                       .ranges =
-                                           "times are 0 s or more, elevations -90 to 90 degrees, distances 0.01 to "
-                                           "1000 m",
-                                       .least = 2,
-                                       .missing = {0, 0, 1},
-                                       .is_row = is_row,
-                                       .find_channel = find_channel,
-                                       .angles = 1};
+/* Refuses all messages: those of ADM-OSC are not in metres. */
+static int64_t find_none(const char *address) {
+    (void)address;
+    return -1;
+}
+
+static const gc_track_form around_a_head = {.what = "direction",
+                                            .syntax = "SECONDS and AZIMUTH, ELEVATION[, DISTANCE]",
+                                            .ranges = "times are 0 s or more, elevations -90 to 90 degrees, distances "
+                                                      "0.01 to 1000 m",
+                                            .least = 2,
+                                            .missing = {0, 0, 1},
+                                            .is_row = is_row,
+                                            .find_channel = find_channel,
+                                            .angles = 1};
+static const gc_track_form in_room = {.what = "place",
+                                      .syntax = "SECONDS and X, Y, Z",
+                                      .ranges = "times are 0 s or more, places 0 to 1000 m",
+                                      .least = 3,
+                                      .is_row = is_row_in_room,
+                                      .find_channel = find_none};
+
+/* Makes a path of rows. Returns ARGUMENT, MEMORY. */
+static gpuconv_status make(const double *seconds, const double *places, int64_t count, int channels,
+                           const gc_track_form *form, gpuconv_path **path, gpuconv_error *error) {
     gpuconv_path *p = NULL;
+    gpuconv_status status = blank(channels, GC_MAX_SOURCES, &p, error);
+    if (!status && count < 1)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a path has 1 row or more, not %lld", (long long)count);
+    for (int64_t i = 0; i < count && !status; i++) {
+        bool good = i == 0 || seconds[i] >= seconds[i - 1];
+        for (int c = 0; c < channels && !status; c++) {
+            const double *row = places + 3 * (i * channels + c);
+            good = good && form->is_row(seconds[i], row);
+            if (good)
+                status = gc_track_append(&p->track[c], seconds[i], row, error);
+        }
+        if (!status && !good)
+            status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "row %lld of the path: times rise from 0 s, %s",
+                             (long long)i + 1,
+                             form == &in_room ? "places are 0 to 1000 m"
+                                              : "azimuths are up to 1000000 degrees, elevations -90 to 90, distances "
+                                                "0.01 to 1000 m");
+    }
+    if (!status)
+        p->metres = form == &in_room;
+    return finish(status, p, path);
+}
+
+gpuconv_status gpuconv_path_new(const double *seconds, const double *directions, int64_t count, int channels,
+                                gpuconv_path **path, gpuconv_error *error) {
+    if (!gc_begin(path, seconds, __func__, error) || !directions)
+        return gc_fail_null(error, __func__);
+    return make(seconds, directions, count, channels, &around_a_head, path, error);
+}
+
+gpuconv_status gpuconv_path_new_in_room(const double *seconds, const double *places, int64_t count, int channels,
+                                        gpuconv_path **path, gpuconv_error *error) {
+    if (!gc_begin(path, seconds, __func__, error) || !places)
+        return gc_fail_null(error, __func__);
+    return make(seconds, places, count, channels, &in_room, path, error);
+}
+
+void gpuconv_path_free(gpuconv_path *p) {
+    if (!p)
+        return;
+    for (int c = 0; c < p->channels; c++)
+        gc_track_free(&p->track[c]);
+    free(p->track);
+    free(p);
+}
+
+static gpuconv_status load(const char *name, int channels, const gc_track_form *form, gpuconv_path **path,
+                           gpuconv_error *error) {
+    gpuconv_path *p = NULL;
+    gpuconv_status status = blank(channels, GC_MAX_CHANNELS, &p, error);
+    if (!status) {
+        p->metres = form == &in_room;
+        status = gc_track_read(p->track, channels, form, name, &p->text, error);
+    }
+    return finish(status, p, path);
+}
+
+gpuconv_status gpuconv_path_load(const char *name, int channels, gpuconv_path **path, gpuconv_error *error) {
     if (!gc_begin(path, name, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    gpuconv_status status = blank(channels, GC_MAX_CHANNELS, &p, error);
-    return finish(status ? status : gc_track_read(p->track, channels, &form, name, &p->text, error), p, path);
+    return load(name, channels, &around_a_head, path, error);
+}
+
+gpuconv_status gpuconv_path_load_in_room(const char *name, int channels, gpuconv_path **path, gpuconv_error *error) {
+    if (!gc_begin(path, name, __func__, error))
+        return GPUCONV_ERROR_ARGUMENT;
+    return load(name, channels, &in_room, path, error);
 }
 
 /* Finds the directions of a place. Returns ARGUMENT, FILE, FORMAT. */
@@ -146,7 +196,10 @@ gpuconv_status gpuconv_path_new_still(const char *place, int channels, gpuconv_p
 void gc_path_at(const gpuconv_path *p, double seconds, int channel, double at[3]) {
     double place[3];
     gc_track_at(&p->track[channel], seconds, place);
-    gc_path_point(place, at);
+    if (p->metres)
+        memcpy(at, place, sizeof place);
+    else
+        gc_path_point(place, at);
 }
 
 void gc_path_point(const double place[3], double at[3]) {

@@ -7,12 +7,13 @@
 struct gpuconv_path {
     int channels;
     bool ambisonic;  /* the channels are those of ambisonics, and have no direction */
-    gc_track *track; /* of each channel: azimuth, elevation and distance in degrees, degrees and metres */
+    bool metres;     /* in a room: x, y and z */
+    gc_track *track; /* of each channel: azimuth, elevation and distance in degrees, degrees and metres; or x, y, z */
     gc_track_text text;
 };
 
-/* Writes the position of a channel at a time: x to the front, y to the left, z up, in metres. Azimuth, elevation and
- * distance are each linear between two rows. */
+/* Writes the position of a channel at a time: x to the front, y to the left, z up, in metres. The values of the track
+ * are each linear between two rows. */
 void gc_path_at(const gpuconv_path *path, double seconds, int channel, double at[3]);
 
 /* Turns azimuth, elevation and distance into metres along the axes. */

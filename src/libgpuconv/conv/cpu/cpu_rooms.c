@@ -55,7 +55,7 @@ typedef struct work {
     int64_t steps;       /* of the accumulator */
     int64_t before;      /* those before its frames, for ears whose responses begin before time zero */
     double per_metre;    /* steps a metre */
-    double end;          /* metres from which on no image is in the response */
+    double end;          /* metres from which on no image is in a response whose source sounds at its origin */
     const float *taps, *moment;
     bool exact;        /* air absorbs so much in a frame that its change within a kernel counts */
     const gc_fft *fft; /* for the sum of bands; NULL: every room has one */
@@ -144,7 +144,8 @@ typedef struct response {
     bool directed[2];                /* whether they have a pattern */
     int ear;                         /* of job->ears: the receiver of the set */
     gc_rotation front;               /* of an ambisonic receiver */
-    double reach, fade;              /* as in gc_image_row */
+    double reach, fade, origin;      /* as in gc_image_row; without the filter's half */
+    double end;                      /* metres from which on no image is in the response */
     axis axis[3];
     float *sums;
 } response;
@@ -212,7 +213,7 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
     const float *head[GC_IMAGE_BLOCK];
     const gpuconv_sofa *ears = r->job.ears;
     row->scale = p->w->per_metre;
-    row->origin = (double)(r->job.origin * GC_IMAGE_STEPS + GC_IMAGE_HALF);
+    row->origin = p->origin + GC_IMAGE_HALF;
     row->limit = (double)(r->job.frames * GC_IMAGE_STEPS + 2 * GC_IMAGE_HALF + p->w->before);
     row->outer = outer;
     row->lanes = p->lanes;
@@ -349,7 +350,7 @@ static void add_noise(const response *p) {
     for (int c = 0; c < LANES_MAX; c++)
         outer[c] = 1;
     const double begin = job->images_order >= 0 ? 0 : fmax(p->reach - 1 / p->fade - apart, 0);
-    const int64_t last = (int64_t)((p->w->end + apart) / shell);
+    const int64_t last = (int64_t)((p->end + apart) / shell);
     for (int64_t slot = (int64_t)(begin / shell); slot <= last && !gc_cancelled(); slot += GC_IMAGE_BLOCK) {
         const int count = (int)gc_min(last + 1 - slot, GC_IMAGE_BLOCK);
         p->w->simd->image->draw(&field, seed, slot, count, &drawn);
@@ -381,7 +382,7 @@ static void absorb_air(const response *p) {
     const int lanes = p->w->channels * p->classes;
     float step[LANES_MAX], factor[LANES_MAX];
     for (int64_t m = 0; m < p->w->steps && r->job.air && !p->alike && !r->job.ears; m++) {
-        const double past = fmax((double)(m - 1 - GC_IMAGE_HALF - r->job.origin * GC_IMAGE_STEPS), 0);
+        const double past = fmax((double)(m - 1 - GC_IMAGE_HALF) - p->origin, 0);
         for (int lane = 0; lane < lanes && m % AIR_RUN == 0; lane++) {
             const double air = r->air[p->from + lane % p->classes] / p->w->per_metre;
             step[lane] = (float)exp(-air);
@@ -405,7 +406,7 @@ static void absorb_frames(const response *p, const float *sum, const float *mome
     for (int i = 0; i < AIR_RUN; i++)
         power[i] = (float)exp(-air * GC_IMAGE_STEPS * i);
     for (int64_t n = 0; n < frames; n += AIR_RUN) {
-        const double past = fmax((double)(n - r->job.origin), -AIR_RUN - KERNEL_FRAMES);
+        const double past = fmax((double)n - p->origin / GC_IMAGE_STEPS, -AIR_RUN - KERNEL_FRAMES);
         const float factor = (float)exp(-air * GC_IMAGE_STEPS * past), slope = factor * (float)air;
         const int count = (int)gc_min(frames - n, AIR_RUN);
         for (int i = 0; i < count && p->lanes == 1; i++)
@@ -460,8 +461,8 @@ static void write_channel(const response *p, const scratch *s, int channel, floa
 static void compute_pass(response *p, const scratch *s, float *out) {
     const work *w = p->w;
     const gpuconv_rooms_job *job = &w->rooms->job;
-    const bool noise = job->tail && (p->reach < w->end || job->images_order >= 0);
-    void *tables = make_tables(p, noise ? w->end + p->room->size[0] + p->room->size[1] + p->room->size[2] : p->reach);
+    const bool noise = job->tail && (p->reach < p->end || job->images_order >= 0);
+    void *tables = make_tables(p, noise ? p->end + p->room->size[0] + p->room->size[1] + p->room->size[2] : p->reach);
     if (!tables || !gc_set_memory(s->sums, 0, w->steps * p->lanes * (int64_t)sizeof *s->sums)) {
         atomic_store((atomic_bool *)&w->failed, true);
         free(tables);
@@ -502,8 +503,8 @@ static void compute_response(void *context, int64_t index, int worker) {
                   .walls = &w->rooms->room[room],
                   .source = &job->source[index / job->receivers],
                   .receiver = &job->receiver[room * job->receivers + index % job->receivers],
-                  .first_source = &job->source[room * job->sources],
-                  .first_receiver = &job->receiver[room * job->receivers],
+                  .first_source = w->rooms->first ? &w->rooms->first[0] : &job->source[room * job->sources],
+                  .first_receiver = w->rooms->first ? &w->rooms->first[1] : &job->receiver[room * job->receivers],
                   .index = room,
                   .sums = w->scratch[worker].sums,
                   .fade = NO_FADE};
@@ -522,12 +523,15 @@ static void compute_response(void *context, int64_t index, int worker) {
     double direct = 0;
     for (int a = 0; a < 3; a++)
         direct += pow(p.source->at[a] - p.receiver->at[a], 2);
-    direct = sqrt(direct) * (1 + 1e-9);
+    direct = sqrt(direct);
+    p.origin = (double)(job->origin * GC_IMAGE_STEPS) - (w->rooms->aligned ? direct * w->per_metre : 0);
+    p.end = w->end + (w->rooms->aligned ? direct : 0);
+    direct *= 1 + 1e-9;
     for (int b = 0; b < bands; b++)
         for (int wall = 0; wall < 6; wall++) /* the loss times the area over 4 V; half of it for the amplitude */
             p.mean[b] += p.walls->loss[wall][b] / p.room->size[wall / 2] / 8;
-    p.reach = fmin(fmax(p.walls->reach, direct), w->end);
-    if (job->tail && p.walls->reach < w->end) {
+    p.reach = fmin(fmax(p.walls->reach, direct), p.end);
+    if (job->tail && p.walls->reach < p.end) {
         p.reach = fmax(p.walls->reach, direct / 0.9);
         p.fade = 10 / p.reach;
     }
