@@ -823,6 +823,9 @@ GPUCONV_API void gpuconv_motion_free(gpuconv_motion *motion);
 /** Returns one sentence: where the sources are rendered, and how. */
 GPUCONV_API const char *gpuconv_motion_plan(const gpuconv_motion *motion);
 
+/** Returns the channels of the result. */
+GPUCONV_API int gpuconv_motion_receivers(const gpuconv_motion *motion);
+
 /** Returns by how many frames the result is longer than the input. */
 GPUCONV_API int64_t gpuconv_motion_tail(const gpuconv_motion *motion);
 
@@ -1305,6 +1308,12 @@ typedef struct gpuconv_job {
     bool force;       /**< replace `output` even if the response is read from it, or if response and output have changed
                          places: the response has the frames of the input convolved with the output */
     double compare_seconds; /**< with `compare`: about how long all other ways may take, up to 86400; 0 (default): 10 */
+    const struct gpuconv_rooms_job *room; /**< a simulated room instead of `response`, which is its name, as in
+                         gpuconv_motion_new_in_room (gpuconv_rooms.h): `path` is a file of gpuconv_path_load_in_room, or
+                         the sources stay where they are, one for each channel. Its `frames` are those of its `rate`,
+                         and are converted to the rate of the input. Of the preparation, gain may be set. NULL: none */
+    const char *receiver_path; /**< with `room`: the receivers move as in this file of gpuconv_path_load_in_room. NULL:
+                                  they stay */
 } gpuconv_job;
 
 /** Fills in a job that only convolves. `size` is its sizeof. For bindings; in C use the function below. */

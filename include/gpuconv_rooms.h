@@ -228,7 +228,7 @@ GPUCONV_API gpuconv_status gpuconv_path_load_in_room(const char *name, int chann
  *                       outlive the result. NULL: the sources stay
  * @param receiver_path  the same, of one channel; NULL: the receivers stay
  * @param config         of it count `interval`, `threads`, and `head`, with which the receivers turn around the first
- * one, rolls excepted. NULL: the defaults
+ *                       one; a roll moves them, but does not turn their patterns. NULL: the defaults
  * @param[out] motion    the sources
  * @param[out] error     the reason of a failure; may be NULL
  * @return ARGUMENT (a value out of its range; a place outside the room; less than 0.05 m between a source and a

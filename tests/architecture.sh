@@ -78,7 +78,7 @@ allow src/lv2 osc/osc.h
 allow src/lv2/window lv2/ports.h
 # The Python package does to files what the command does, with the same code: of libtools it includes these headers only. And
 # it restores responses that were pickled.
-allow python/src libtools/batch/run/batch.h libtools/batch/entry/entry.h libtools/room/figures.h $L/audio/file.h $L/ir/object.h $L/ir/settings.h $L/conv/backend.h \
+allow python/src libtools/batch/run/batch.h libtools/batch/entry/entry.h libtools/room/figures.h libtools/room/room_set.h $L/audio/file.h $L/ir/object.h $L/ir/settings.h $L/conv/backend.h \
     "$L/core/*" "$L/dsp/*"
 allow kernels/course gpulab/lab.h 'kernels/device/*'
 shared=$(find kernels/engine -maxdepth 1 -name '*.h' -o -maxdepth 1 -name '*.cuh')

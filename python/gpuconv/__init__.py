@@ -18,7 +18,7 @@ from ._core import version as _version
 from ._files import Audio, convolve_file, read, write
 from ._response import ImpulseResponse, Preparation, load_ir, prepare_ir
 from ._rooms import simulate_rooms
-from ._sofa import SofaSet
+from ._sofa import SofaSet, move_in_room
 from ._stream import StreamingConvolver
 from ._varying import time_varying
 
@@ -48,6 +48,7 @@ __all__ = [
     "convolve",
     "convolve_file",
     "load_ir",
+    "move_in_room",
     "prepare_ir",
     "read",
     "simulate_rooms",

@@ -124,6 +124,7 @@ def convolve_file(
     device: int = -1,
     threads: int = 0,
     path: Optional[Path] = None,
+    receiver_path: Optional[Path] = None,
     head: Optional[Path] = None,
     interval: float = 0.005,
     doppler: bool = False,
@@ -139,7 +140,8 @@ def convolve_file(
     output have changed places. steps: as in prepare_ir(); ir_layout is "stereo" as in the command: 4 channels are true
     stereo for a mono input too.
     path, head, interval, doppler: of a SOFA file: the channels of the input move along the rows of a file, and the head
-    turns as in a file, as in SofaSet.move().
+    turns as in a file, as in SofaSet.move(). path, receiver_path, head, interval of a room, a response such as
+    "room:size=5x4x3 rt60=0.5 receiver=2,2,1.5": sources and receivers move in it, as in move_in_room().
     progress: True for a bar of tqdm, or a function of (frames, total). note: receives lines on resampling, clipping, a
     missing GPU; warnings by default.
     Returns the report of `gpuconv --report json` as a dictionary.
@@ -154,6 +156,7 @@ def convolve_file(
         "compression": compression,
         "dither": "tpdf" if dither else "none",
         "path": path,
+        "receiver_path": receiver_path,
         "head": head,
         "interval": interval,
         "doppler": doppler,

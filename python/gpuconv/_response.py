@@ -87,7 +87,7 @@ def text_of(name: str, value: Any) -> str:
         choose(name, value, words)
     if kind == "flag":
         return str(int(bool(value)))
-    if name in ("series", "layout", "path", "head"):
+    if name in ("series", "layout", "path", "receiver_path", "head"):
         return path_of(name, value)
     if kind != "number" and isinstance(value, str):
         return value

@@ -30,22 +30,30 @@ def _to_xyz(directions: Any) -> np.ndarray:
     return np.ascontiguousarray(distance[..., np.newaxis] * around)
 
 
-def _rows_of(path: Any, channels: int) -> Any:
-    """Returns the path of a pair (seconds, directions)."""
+def _rows_of(path: Any, channels: int, in_room: bool = False) -> Any:
+    """Returns the path of a pair (seconds, directions), or in a room (seconds, places)."""
     try:
         seconds, directions = (np.asarray(part, np.float64) for part in path)
     except (TypeError, ValueError):
         raise TypeError("path: use the name of a file, or a pair (seconds, directions)") from None
     if directions.ndim == 2 and channels == 1:
         directions = directions[:, np.newaxis]
-    if directions.ndim != 3 or directions.shape[1] != channels or directions.shape[2] not in (2, 3) or seconds.shape != directions.shape[:1]:
+    if directions.ndim != 3 or directions.shape[1] != channels or directions.shape[2] not in ((3,) if in_room else (2, 3)) or seconds.shape != directions.shape[:1]:
         raise ValueError(
             f"path: times of shape {seconds.shape} and directions of shape {directions.shape} do not fit {channels} "
             f"channel{'s' * (channels != 1)}; use (rows,) and (rows, {channels}, 3)"
         )
     if directions.shape[2] == 2:
         directions = np.concatenate([directions, np.ones(directions.shape[:2] + (1,))], -1)
-    return _core.Path.make(np.ascontiguousarray(seconds), np.ascontiguousarray(directions))
+    make = _core.Path.make_in_room if in_room else _core.Path.make
+    return make(np.ascontiguousarray(seconds), np.ascontiguousarray(directions))
+
+
+def _path_in_room(path: Any, channels: int) -> Any:
+    """Returns the path of a file or of a pair (seconds, places); None stays."""
+    if path is None:
+        return None
+    return _core.Path.load_in_room(path_of("path", path), channels) if isinstance(path, PATHS) else _rows_of(path, channels, True)
 
 
 def _head_of(head: Any) -> Any:
@@ -59,6 +67,47 @@ def _head_of(head: Any) -> Any:
     if angles.ndim != 2 or angles.shape[1] != 3 or seconds.shape != angles.shape[:1]:
         raise ValueError(f"head: times of shape {seconds.shape} and angles of shape {angles.shape}: use (rows,) and (rows, 3)")
     return _core.Head.make(seconds, angles)
+
+
+def _channels_of(x: Any) -> np.ndarray:
+    """Returns a signal as (channels, frames)."""
+    kept = np.ascontiguousarray(on_host("x", x))
+    kept = kept[np.newaxis] if kept.ndim == 1 else kept
+    if kept.ndim != 2 or 0 in kept.shape:
+        raise ValueError(f"x of shape {kept.shape}: use (channels, frames) or (frames,), with at least one frame")
+    return kept
+
+
+def move_in_room(
+    x: Any,
+    rate: float,
+    room: str,
+    path: Any = None,
+    *,
+    receiver_path: Any = None,
+    head: Any = None,
+    interval: float = 0.005,
+    threads: Optional[int] = None,
+) -> np.ndarray:
+    """Moves the channels of x, (channels, frames) or (frames,), in a simulated room; returns (receivers, frames + tail).
+
+    rate: of x in Hz.
+    room: its description, "size=5x4x3 rt60=0.5 receiver=2,2,1.5", with the keys of `gpuconv ir synth`: size, rt60 or
+        absorption or materials, receiver (may be repeated) or receivers, pattern, ambisonic, images, seed; and, without
+        a path, source for each channel.
+    path: a file with a line for each row, SECONDS and X, Y, Z for each channel, in metres; or a pair (seconds, places),
+        (rows,) and (rows, channels, 3), for one channel also (rows, 3). None: the channels stay.
+    receiver_path: the same for the first receiver, around which the others keep their places. None: they stay.
+    head: the receivers turn, as in SofaSet.move(); rolls do not count.
+    interval: seconds after which new responses are simulated; in between there is a cubic through four of them, and the
+        direct sound follows its delay in a straight line.
+    The same samples as `gpuconv IN "room:..." OUT --path FILE --receiver-path FILE --head FILE`.
+    """
+    kept = _channels_of(x)
+    made: np.ndarray = np.asarray(_core.move_in_room(
+        room, real("rate", rate), _path_in_room(path, len(kept)), _path_in_room(receiver_path, 1),
+        None if head is None else _head_of(head), kept, real("interval", interval), thread_count(threads)))
+    return made
 
 
 class SofaSet:
@@ -188,10 +237,7 @@ class SofaSet:
         backend: "cuda" renders on the GPU of this number, ambisonics excepted.
         The same samples as `gpuconv IN SET OUT --path FILE --head FILE`.
         """
-        kept = np.ascontiguousarray(on_host("x", x))
-        kept = kept[np.newaxis] if kept.ndim == 1 else kept
-        if kept.ndim != 2 or 0 in kept.shape:
-            raise ValueError(f"x of shape {kept.shape}: use (channels, frames) or (frames,), with at least one frame")
+        kept = _channels_of(x)
         if [path, direction, layout].count(None) != 2:
             raise TypeError("use one of path, direction and layout")
         moving = {

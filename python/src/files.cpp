@@ -11,6 +11,7 @@
 
 extern "C" {
 #include "libtools/batch/run/batch.h"
+#include "libtools/room/room_set.h"
 }
 
 namespace {
@@ -121,6 +122,13 @@ std::string convolve_file(const std::vector<std::string> &paths, const named_tex
     job.progress = on_progress;
     job.context = &c;
     job.cancel = &c.cancel;
+    std::unique_ptr<gc_room_job> room;
+    if (gc_is_room(job.response)) {
+        gpuconv_error error = {};
+        room.reset(new gc_room_job);
+        check(gc_room_job_read(job.response, job.receiver_path != nullptr, room.get(), &error), error);
+        job.room = &room->job;
+    }
     gpuconv_report *report = nullptr;
     if (gpuconv_report_new(&report))
         raise(GPUCONV_ERROR_MEMORY, nullptr);

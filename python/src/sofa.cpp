@@ -4,7 +4,12 @@
 #include "settings.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+
+extern "C" {
+#include "libtools/room/room_set.h"
+}
 
 namespace {
 
@@ -79,6 +84,22 @@ path_owner make_path(const times_in &seconds, const directions_in &rows) {
     return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
 }
 
+path_owner load_path_in_room(const std::string &name, int channels) {
+    gpuconv_path *path = nullptr;
+    run_interruptible(
+        [&](gpuconv_error *error) { return gpuconv_path_load_in_room(name.c_str(), channels, &path, error); });
+    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
+}
+
+path_owner make_path_in_room(const times_in &seconds, const directions_in &rows) {
+    gpuconv_path *path = nullptr;
+    run_unlocked([&](gpuconv_error *error) {
+        return gpuconv_path_new_in_room(seconds.data(), rows.data(), (int64_t)rows.shape(0), (int)rows.shape(1), &path,
+                                        error);
+    });
+    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
+}
+
 path_owner still_path(const std::string &place, int channels) {
     gpuconv_path *path = nullptr;
     run_interruptible(
@@ -105,32 +126,19 @@ head_owner make_head(const times_in &seconds, const positions_in &angles) {
     return {std::unique_ptr<gpuconv_head, deleter<gpuconv_head_free>>(head)};
 }
 
-// Moves the channels of `x` and returns the whole result.
-planar_out move(const sofa_set &self, const path_owner &path, const head_owner *head, const planar_in &x,
-                const named_texts &given, const dictionary &how) {
-    const settings s(given);
-    gpuconv_motion_config config = gpuconv_motion_config_default();
-    config.interval = s.made.job.interval;
-    config.interpolate = s.made.preparation.interpolate;
-    config.by_distance = s.made.preparation.by_distance;
-    config.doppler = s.made.job.doppler;
-    config.decode = s.made.preparation.decode;
-    config.diffuse_eq = s.made.preparation.diffuse_eq;
-    config.ambisonics = s.made.preparation.ambisonics;
-    config.threads = nb::cast<int>(how["threads"]);
-    config.backend = (gpuconv_backend)nb::cast<int>(how["backend"]);
-    config.device = nb::cast<int>(how["device"]);
-    config.head = head ? head->head.get() : nullptr;
+// Feeds `x` to moving sources that `make` makes, and returns the whole result.
+template <typename Make> planar_out render(const planar_in &x, const Make &make) {
     const std::vector<const float *> in = rows_of(x);
-    const size_t receivers = (size_t)gpuconv_sofa_receivers(self.set.get());
     std::unique_ptr<gpuconv_motion, deleter<gpuconv_motion_free>> motion;
     std::unique_ptr<float, deleter<std::free>> result;
+    size_t receivers = 0;
     int64_t frames = 0;
     run_interruptible([&](gpuconv_error *error) {
         gpuconv_motion *made = nullptr;
-        gpuconv_status status = gpuconv_motion_new(self.set.get(), path.path.get(), &config, &made, error);
+        gpuconv_status status = make(&made, error);
         motion.reset(made);
         frames = (int64_t)x.shape(1) + gpuconv_motion_tail(made);
+        receivers = (size_t)gpuconv_motion_receivers(made);
         if (!status)
             result.reset((float *)std::calloc(receivers * (size_t)frames, sizeof(float)));
         if (!status && !result)
@@ -156,16 +164,62 @@ planar_out move(const sofa_set &self, const path_owner &path, const head_owner *
     return make_planar(result.release(), receivers, (size_t)frames);
 }
 
+// Moves the channels of `x` before the receivers of a set.
+planar_out move(const sofa_set &self, const path_owner &path, const head_owner *head, const planar_in &x,
+                const named_texts &given, const dictionary &how) {
+    const settings s(given);
+    gpuconv_motion_config config = gpuconv_motion_config_default();
+    config.interval = s.made.job.interval;
+    config.interpolate = s.made.preparation.interpolate;
+    config.by_distance = s.made.preparation.by_distance;
+    config.doppler = s.made.job.doppler;
+    config.decode = s.made.preparation.decode;
+    config.diffuse_eq = s.made.preparation.diffuse_eq;
+    config.ambisonics = s.made.preparation.ambisonics;
+    config.threads = nb::cast<int>(how["threads"]);
+    config.backend = (gpuconv_backend)nb::cast<int>(how["backend"]);
+    config.device = nb::cast<int>(how["device"]);
+    config.head = head ? head->head.get() : nullptr;
+    return render(x, [&](gpuconv_motion **made, gpuconv_error *error) {
+        return gpuconv_motion_new(self.set.get(), path.path.get(), &config, made, error);
+    });
+}
+
+// Moves the channels of `x` in the room of a text. paths: of sources and receivers; nullptr: they stay.
+planar_out move_in_room(const std::string &text, double rate, const path_owner *path, const path_owner *receivers,
+                        const head_owner *head, const planar_in &x, double interval, int threads) {
+    gpuconv_motion_config config = gpuconv_motion_config_default();
+    config.interval = interval;
+    config.threads = threads;
+    config.head = head ? head->head.get() : nullptr;
+    const std::unique_ptr<gc_room_job> room(new gc_room_job);
+    gpuconv_error error = {};
+    check(gc_room_job_read(text.c_str(), receivers != nullptr, room.get(), &error), error);
+    gpuconv_rooms_job &job = room->job;
+    if (!path && (!job.source || job.sources != (int64_t)x.shape(0)))
+        throw nb::value_error("room: without a path, source=X,Y,Z is needed for each channel");
+    job.frames = std::llrint(std::min((double)job.frames * rate / job.rate, 0x1p30)); // as for files
+    job.rate = rate;
+    return render(x, [&](gpuconv_motion **made, gpuconv_error *reason) {
+        return gpuconv_motion_new_in_room(&job, path ? path->path.get() : nullptr,
+                                          receivers ? receivers->path.get() : nullptr, &config, made, reason);
+    });
+}
+
 } // namespace
 
 void bind_sofa(nb::module_ &m) {
     nb::class_<path_owner>(m, "Path", "Where sources are at any time. Immutable.")
         .def_static("load", &load_path, nb::arg("name"), nb::arg("channels"))
         .def_static("make", &make_path, nb::arg("seconds"), nb::arg("directions"))
+        .def_static("load_in_room", &load_path_in_room, nb::arg("name"), nb::arg("channels"))
+        .def_static("make_in_room", &make_path_in_room, nb::arg("seconds"), nb::arg("places"))
         .def_static("still", &still_path, nb::arg("place"), nb::arg("channels"));
     nb::class_<head_owner>(m, "Head", "How a head is turned at any time. Immutable.")
         .def_static("load", &load_head, nb::arg("name"))
         .def_static("make", &make_head, nb::arg("seconds"), nb::arg("angles"));
+    m.def("move_in_room", &move_in_room, nb::arg("room"), nb::arg("rate"), nb::arg("path").none(),
+          nb::arg("receivers").none(), nb::arg("head").none(), nb::arg("x"), nb::arg("interval"), nb::arg("threads"));
     nb::class_<sofa_set>(m, "SofaSet", "An open set of measured responses. Immutable.")
         .def("__init__", &open_set, nb::arg("path"), nb::arg("rate"))
         .def("positions", &positions, nb::arg("out"))

@@ -219,7 +219,7 @@ static void a_tone_through_a_walk_has_no_click_and_no_step(void **state) {
         x.channel[0][n] = (float)(0.3 * fmin(1, n / 2000.0) * sin(2 * pi * 1000 * n / RATE));
     guarded y = run(new_motion(&job, paths[0], paths[1], 0.005, 0), &x, LONG);
     double worst = -HUGE_VAL, largest = 0, step = 0;
-    for (int part = 0; part < 2; part++) {
+    for (int part = 0; part < 4; part++) {
         const float *from = y.channel[0] + FIRST + part * PART;
         double inside = 0, outside = 0;
         for (double hz = 20; hz < RATE / 2; hz += (double)RATE / PART) {
@@ -268,6 +268,7 @@ static void ends_that_stay_have_the_simulated_response(void **state) {
     gpuconv_rooms_job job = job_of(&room, receivers);
     gpuconv_error error = {0};
     gpuconv_arrays *place;
+    gpuconv_sofa *set;
     job.source = sources;
     job.sources = job.receivers = 2;
     job.air = job.tail = true;
@@ -276,12 +277,15 @@ static void ends_that_stay_have_the_simulated_response(void **state) {
     job.seed = 77;
     guarded x = make_noise(SHORT);
     assert_int_equal(gpuconv_arrays_new_cpu(1, &place, &error), GPUCONV_OK);
-    for (int order = 0; order < 2; order++) {
-        const int each = (order + 1) * (order + 1);
+    CHECK(gpuconv_sofa_open(TESTS_SOURCE "/tests/sofa/head.sofa", RATE, &set, &error) == GPUCONV_OK, "%s",
+          error.message);
+    for (int order = 0; order < 3; order++) { /* 2: the ears of a head */
+        const int each = order == 2 ? 2 : (order + 1) * (order + 1);
         const double bound = order ? -65 : -85; /* the filters of octaves ring before the direct sound, which is cut */
         for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
             room.rt60[b] = 0.2 + 0.01 * b * order;
-        job.ambisonic = order;
+        job.ambisonic = order % 2;
+        job.ears = order == 2 ? set : NULL;
         job.frames = TAPS;
         guarded taps = guarded_new(1, (int64_t)4 * each * TAPS);
         CHECK(gpuconv_rooms_simulate(place, &job, taps.channel[0], &error) == GPUCONV_OK, "%s", error.message);
@@ -304,6 +308,7 @@ static void ends_that_stay_have_the_simulated_response(void **state) {
         guarded_free(&taps);
     }
     gpuconv_arrays_free(place);
+    gpuconv_sofa_free(set);
     guarded_free(&x);
 }
 
@@ -474,6 +479,7 @@ static void what_does_not_fit_a_room_is_refused(void **state) {
     gpuconv_motion_free(m);
     CHECK(gpuconv_sofa_open(TESTS_SOURCE "/tests/sofa/head.sofa", 0, &set, &error) == GPUCONV_OK, "%s", error.message);
     assert_int_equal(gpuconv_motion_new(set, good, NULL, &m, &error), GPUCONV_ERROR_ARGUMENT);
+    gpuconv_path_free(away);
     assert_int_equal(gpuconv_path_new_in_room(&zero, negative, 1, 1, &away, &error), GPUCONV_ERROR_ARGUMENT);
     CHECK(strstr(error.message, "places are 0 to 1000 m"), "%s", error.message);
     gpuconv_sofa_free(set);

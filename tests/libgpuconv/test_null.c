@@ -133,6 +133,7 @@ static int null; /* the number of the pointer that is NULL */
             gpuconv_motion_new(P(0, o.sofa), P(1, o.path), &o.motion_config, P(2, &o.made_motion), E))                 \
     NEUTRAL(gpuconv_motion_free, 1, DONE(gpuconv_motion_free(NULL)))                                                   \
     NEUTRAL(gpuconv_motion_plan, 1, *gpuconv_motion_plan(NULL) == 0)                                                   \
+    NEUTRAL(gpuconv_motion_receivers, 1, gpuconv_motion_receivers(NULL) == 0)                                          \
     NEUTRAL(gpuconv_motion_tail, 1, gpuconv_motion_tail(NULL) == 0)                                                    \
     REFUSED(gpuconv_motion_feed, 2, gpuconv_motion_feed(P(0, o.motion), P(1, o.taps), 64, E))                          \
     REFUSED(gpuconv_motion_fetch, 3, gpuconv_motion_fetch(P(0, o.motion), P(1, o.planes), 64, P(2, &o.produced)))      \

@@ -107,6 +107,42 @@ def test_a_path_gives_the_samples_of_the_command(tmp_path, command, rng, keyword
         assert np.array_equal(head.move(x, path, **keywords), theirs)
 
 
+ROOM = "size=5x4x3 rt60=0.3 images=0.02 pattern=cardioid receiver=4,2,1.2,180,0 receiver=4.1,2,1.2"
+WALK = ([0, 0.2, 0.4], [(1, 1, 1.5), (1.3, 1.2, 1.5), (1.3, 1.2, 1.5)])
+BACK = ([0, 0.4], [(4, 2, 1.2), (3.7, 2.5, 1.3)])
+
+
+@pytest.mark.parametrize("rate", [16000, 44100])
+def test_a_walk_in_a_room_gives_the_samples_of_the_command(tmp_path, command, rng, rate):
+    x = (0.2 * rng.standard_normal((1, rate // 2))).astype(np.float32)
+    gpuconv.write(tmp_path / "x.wav", x, rate)
+    names = []
+    for name, (seconds, places) in {"walk": WALK, "back": BACK}.items():
+        (tmp_path / name).write_text("".join(f"{at} {' '.join(map(str, row))}\n" for at, row in zip(seconds, places)))
+        names += [tmp_path / name]
+    subprocess.run([command, tmp_path / "x.wav", f"room:{ROOM}", tmp_path / "theirs.wav", "--path", names[0], "--receiver-path", names[1],
+                    "--interval", "0.01"], check=True, capture_output=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gpuconv.convolve_file(tmp_path / "x.wav", f"room:{ROOM}", tmp_path / "mine.wav", path=names[0], receiver_path=names[1], interval=0.01)
+    assert (tmp_path / "mine.wav").read_bytes() == (tmp_path / "theirs.wav").read_bytes()
+    theirs = gpuconv.read(tmp_path / "theirs.wav").samples
+    for walk, back in ((WALK, BACK), names):
+        assert np.array_equal(gpuconv.move_in_room(x, rate, ROOM, walk, receiver_path=back, interval=0.01), theirs)
+
+
+def test_what_does_not_fit_a_room_is_refused():
+    x = np.zeros(100, np.float32)
+    with pytest.raises(ValueError, match="x = 6 m at 1 s; use more than 0 and less than 5"):
+        gpuconv.move_in_room(x, 16000, ROOM, ([0, 1], [(1, 1, 1), (6, 1, 1)]))
+    with pytest.raises(ValueError, match="without a path, source=X,Y,Z is needed"):
+        gpuconv.move_in_room(x, 16000, ROOM)
+    with pytest.raises(ValueError, match="has no receiver"):
+        gpuconv.move_in_room(x, 16000, "size=5x4x3 rt60=0.3", WALK)
+    with pytest.raises(ValueError, match="path: times of shape"):
+        gpuconv.move_in_room(x, 16000, ROOM, ([0], [(1, 1)]))
+
+
 def test_a_turning_source_does_not_click():
     head, rate = gpuconv.SofaSet(HEAD), 48000
     x = np.sin(2 * np.pi * 1000 * np.arange(2 * rate) / rate).astype(np.float32)

@@ -9,6 +9,7 @@
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/report/report.h"
 #include "libtools/room/page.h"
+#include "libtools/room/room_set.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,8 +69,19 @@ static gpuconv_config make_config(const options *o) {
     return config;
 }
 
+/* Reads the room that a response describes, if it does. */
+static int read_room(const char *response, gc_room_job *room, gpuconv_job *job) {
+    gpuconv_error error = {0};
+    if (!gc_is_room(response))
+        return GC_EXIT_DONE;
+    const gpuconv_status status = gc_room_job_read(response, job->receiver_path, room, &error);
+    job->room = &room->job;
+    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+}
+
 /* Reads the settings and fills in the job, which points to them. */
-static int fill_job(options *o, gpuconv_job *job) {
+static int fill_job(options *o, const char *response, gpuconv_job *job) {
+    static gc_room_job room;
     const int status = gc_given_settings_read(given_settings, &o->settings);
     if (status)
         return status;
@@ -90,9 +102,10 @@ static int fill_job(options *o, gpuconv_job *job) {
     job->progress = o->quiet ? NULL : progress;
     job->context = o;
     job->preparation = &o->settings.preparation;
-    if ((job->path || job->head) && (o->html || o->plot || job->compare))
-        return gc_print_error(GC_EXIT_USAGE, "--path and --head exclude --html, --plot and --compare; try --help");
-    return GC_EXIT_DONE;
+    if ((job->path || job->head || gc_is_room(response)) && (o->html || o->plot || job->compare))
+        return gc_print_error(GC_EXIT_USAGE,
+                              "--path, --head and a room exclude --html, --plot and --compare; try --help");
+    return read_room(response, &room, job);
 }
 
 /* Checks, before the job, that a page can be made of it. */
@@ -165,7 +178,7 @@ static int run(options *o, const char *in, const char *response, const char *out
     const gpuconv_config config = make_config(o);
     gpuconv_job job;
     struct stat existing;
-    int status = fill_job(o, &job);
+    int status = fill_job(o, response, &job);
     if (status)
         return status;
     bool piped = strcmp(out, "-") == 0;
@@ -313,7 +326,9 @@ const gc_command gc_command_convolve = {
     .details =
         "IN and OUT may be -, for a pipe. IR has 1 channel, as many as IN, or 4 for a stereo IN (true stereo), or it is a "
         "matrix: a text file .txt or .matrix with lines INPUT OUTPUT FILE [CHANNEL [GAIN [DELAY [OFFSET [LENGTH]]]]], or "
-        "a .conf file of jconvolver, mcfx or BruteFIR; or a SOFA file, of which --direction, --layout, --path or --head choose.\n\n"
+        "a .conf file of jconvolver, mcfx or BruteFIR; or a SOFA file, of which --direction, --layout, --path or --head choose; "
+        "or a simulated room in which sources and receivers move, such as \"room:size=5x4x3 rt60=0.5 receiver=2,2,1.5\", with "
+        "the keys of gpuconv ir synth, and source for each channel that stays.\n\n"
         "An existing OUT is replaced, and it may be the same file as IN. gpuconv fails and changes nothing if OUT is a "
         "file that IR is read from, or if IR and OUT have changed places: IR has exactly the frames of IN convolved with "
         "OUT, and OUT has at most 60 s. --force replaces OUT then.",

@@ -7,6 +7,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/number.h"
 #include "libgpuconv/core/visible.h"
+#include "libtools/room/room_set.h"
 #include "osc/osc.h"
 #include "play_screen.h"
 
@@ -220,14 +221,22 @@ static int start_and_stop(const options *o, gc_play_screen *screen, const volati
 }
 
 static int play(const options *o, const char *input, const char *const *responses, int count) {
+    static gc_room_job room;
     gpuconv_error error = {0};
     gc_player *player;
     gc_player_config config = o->config;
+    gpuconv_job *job = &config.settings.job;
+    gpuconv_status status = GPUCONV_OK;
     config.input = input;
     config.responses = responses;
     config.response_count = count;
     config.cancel = gc_catch_signals();
-    gpuconv_status status = gc_player_new(&config, &player, &error);
+    if (gc_is_room(responses[0])) {
+        status = gc_room_job_read(responses[0], job->receiver_path, &room, &error);
+        job->room = &room.job;
+    }
+    if (!status)
+        status = gc_player_new(&config, &player, &error);
     if (status)
         return gc_print_error(gc_exit_of(status), "%s", error.message);
     gc_player_view v;

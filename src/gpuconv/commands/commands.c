@@ -47,7 +47,7 @@ int gc_given_settings_read(const gc_given given[GC_SETTINGS], gc_settings *setti
         }
     }
     const gpuconv_job *job = &settings->job;
-    if (!job->path && (job->doppler || (given[GC_SETTING_INTERVAL].text && !job->head)))
+    if (!job->path && !job->receiver_path && (job->doppler || (given[GC_SETTING_INTERVAL].text && !job->head)))
         return gc_print_error(GC_EXIT_USAGE, "--doppler needs --path, and --interval that or --head; try --help");
     return GC_EXIT_DONE;
 }

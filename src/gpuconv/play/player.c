@@ -14,7 +14,6 @@
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/dsp/finite.h"
-#include "libgpuconv/file/job.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/read_files.h"
 #include "libgpuconv/space/head.h"
@@ -264,10 +263,10 @@ static gpuconv_status open_follow(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
     if (!c->follow)
         return GPUCONV_OK;
+    if (gc_moves(&c->settings.job)) /* open_motion opens the rest */
+        return gc_follow_open(c->follow, &p->follow, error);
     if (c->response_count != 1 || !gc_is_sofa(c->responses[0]))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a turning head needs one SOFA file", c->responses[0]);
-    if (c->settings.job.path || c->settings.job.head) /* open_motion opens the rest */
-        return gc_follow_open(c->follow, &p->follow, error);
     gpuconv_status status = gpuconv_sofa_open(c->responses[0], p->rate, &p->sofa, error);
     if (!status)
         status = gc_follow_open(c->follow, &p->follow, error);
@@ -310,68 +309,56 @@ gpuconv_status gc_player_follow(gc_player *p, gpuconv_error *error) {
 
 /* ---- Moving sources ---------------------------------------------------------------------------------------------- */
 
-static gc_sources sources_of(const gc_player_config *c) {
-    return (gc_sources){c->settings.job.path, c->settings.preparation.direction, c->settings.preparation.speakers,
-                        c->settings.job.head};
+/* Returns what moves as a job. */
+static gpuconv_job job_of(const gc_player_config *c) {
+    gpuconv_job job = c->settings.job;
+    job.response = c->responses[0];
+    job.preparation = &c->settings.preparation;
+    return job;
 }
 
 /* Checks that the configuration has what moving sources need. Returns ARGUMENT. */
-static gpuconv_status check(const gc_player_config *c, gpuconv_error *error) {
-    if (c->response_count != 1 || !gc_is_sofa(c->responses[0]))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a path and a head that turns need one SOFA file",
+static gpuconv_status check(const gc_player_config *c, const gpuconv_job *job, gpuconv_error *error) {
+    if (c->response_count != 1)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a path and a head that turns need one SOFA file or room",
                        c->responses[0]);
-    if (c->follow && c->settings.job.head)
+    if (c->follow && job->head)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a head that is followed excludes one from a file");
-    const gc_sources sources = sources_of(c);
-    return gc_sources_check(&sources, error);
-}
-
-/* Opens the set, the path and the head. Returns the errors of their functions. */
-static gpuconv_status open_files(gc_player *p, gpuconv_error *error) {
-    const gc_player_config *c = &p->config;
-    gpuconv_status status = gpuconv_sofa_open(c->responses[0], p->rate, &p->sofa, error);
-    const gc_sources sources = sources_of(c);
-    return status ? status : gc_sources_open(&sources, p->inputs, &p->path, &p->turns, error);
+    return gc_moving_check(job, error);
 }
 
 /* Opens moving sources, if they are configured, and their set of responses; sets the number of outputs. */
 static gpuconv_status open_motion(gc_player *p, gpuconv_error *error) {
     const gc_player_config *c = &p->config;
-    gpuconv_motion_config config = gpuconv_motion_config_default();
-    if (!c->settings.job.path && !c->settings.job.head)
+    const gpuconv_job job = job_of(c);
+    gpuconv_config config = gpuconv_config_default();
+    if (!gc_moves(&job))
         return GPUCONV_OK;
-    gpuconv_status status = check(c, error);
-    if (!status)
-        status = open_files(p, error);
-    config.interval = c->settings.job.interval > 0 ? c->settings.job.interval : config.interval;
-    config.interpolate = c->settings.preparation.interpolate;
-    config.by_distance = c->settings.preparation.by_distance;
-    config.doppler = c->settings.job.doppler;
-    config.decode = c->settings.preparation.decode;
-    config.diffuse_eq = c->settings.preparation.diffuse_eq;
-    config.ambisonics = c->settings.preparation.ambisonics;
+    gpuconv_status status = check(c, &job, error);
     config.threads = c->threads;
     config.backend = c->backend;
     config.device = c->device;
-    config.head = p->turns;
     if (!status)
-        status = gpuconv_motion_new(p->sofa, p->path, &config, &p->motion, error);
+        status = gc_moving_open(&p->moving, &job, &config, p->rate, p->inputs, error);
     if (!status)
-        status = gpuconv_motion_start(p->motion, c->block ? c->block : 1024, error);
+        status = gpuconv_motion_start(p->moving.motion, c->block ? c->block : 1024, error);
     if (status)
         return status;
-    p->outputs = gpuconv_sofa_receivers(p->sofa);
+    p->motion = p->moving.motion;
+    p->outputs = gpuconv_motion_receivers(p->motion);
     p->current_lead = gpuconv_motion_latency(p->motion);
     atomic_store(&p->lead, p->current_lead);
     atomic_store(&p->tail, gpuconv_motion_tail(p->motion) + p->current_lead);
-    char path[64] = "", head[64] = "";
-    if (c->settings.job.path)
-        gc_track_describe(&p->path->text, path);
-    if (p->turns)
-        gc_track_describe(&p->turns->text, head);
-    (void)snprintf(p->applied, sizeof p->applied, "%d channel%s %s%s%s%s, %d directions", p->inputs,
-                   p->inputs == 1 ? "" : "s", c->settings.job.path ? "along a path" : "in place", path,
-                   c->settings.job.head ? " before a head that turns" : "", head, gpuconv_sofa_directions(p->sofa));
+    char path[64] = "", head[64] = "", where[64] = "in a simulated room";
+    if (job.path)
+        gc_track_describe(&p->moving.path->text, path);
+    if (p->moving.head)
+        gc_track_describe(&p->moving.head->text, head);
+    if (p->moving.set)
+        (void)snprintf(where, sizeof where, "%d directions", gpuconv_sofa_directions(p->moving.set));
+    (void)snprintf(p->applied, sizeof p->applied, "%d channel%s %s%s%s%s, %s", p->inputs, p->inputs == 1 ? "" : "s",
+                   job.path ? "along a path" : "in place", path, job.head ? " before a head that turns" : "", head,
+                   where);
     return p->outputs <= GC_PLAYER_CHANNELS
                ? GPUCONV_OK
                : gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "cannot play %d channels; use up to %d", p->outputs,
@@ -640,11 +627,15 @@ static gpuconv_status open_recording(gc_player *p, gpuconv_error *error) {
         return gc_fail_memory(error, "the recording");
     const gc_player_config *c = &p->config;
     const gc_output_options wish = {.cancel = c->cancel};
-    const char *const more[] = {c->input, c->settings.preparation.speakers, c->follow, c->settings.job.path,
-                                c->settings.job.head};
+    const char *const more[] = {c->input,
+                                c->settings.preparation.speakers,
+                                c->follow,
+                                c->settings.job.path,
+                                c->settings.job.head,
+                                c->settings.job.receiver_path};
     gpuconv_status status = gc_ir_keep_files(c->record, c->responses, c->response_count, error);
     if (!status)
-        status = gc_ir_keep_files(c->record, more, 5, error);
+        status = gc_ir_keep_files(c->record, more, 6, error);
     if (!status)
         status = gc_writer_new(p->config.record, &wish, &info, p->outputs, -1, &p->writer, error);
     if (!status && gc_writer_pcm(p->writer).container != GC_F32)
@@ -871,9 +862,7 @@ void gc_player_free(gc_player *p) {
     stop_recorder(p);
     stop_device(p, GC_SOUND_ABORT);
     gpuconv_realtime_free(p->realtime);
-    gpuconv_motion_free(p->motion);
-    gpuconv_path_free(p->path);
-    gpuconv_head_free(p->turns);
+    gc_moving_close(&p->moving);
     gc_reader_free(p->reader);
     gc_resampler_free(p->resampler);
     gc_writer_free(p->writer);

@@ -7,6 +7,7 @@
 #include "frame_ring.h"
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/dsp/resampler.h"
+#include "libgpuconv/file/job.h"
 #include "libgpuconv/ir/ambisonic.h"
 #include "libgpuconv/ir/spatial.h"
 #include "player.h"
@@ -39,11 +40,10 @@ struct gc_player {
     gc_writer *writer;          /* NULL: no recording */
     gc_resampler *resampler;    /* from the file's rate to the device's; NULL: the rates are equal */
     gpuconv_realtime *realtime; /* NULL: moving sources */
-    gpuconv_motion *motion;     /* moving sources, or a head that turns as in a file; NULL: none */
-    gpuconv_path *path;         /* of these */
-    gpuconv_head *turns;        /* the head of moving sources, as a file turns it; NULL: none */
+    gc_moving moving;           /* moving sources, or a head that turns as in a file */
+    gpuconv_motion *motion;     /* that of `moving`; NULL: none */
     gc_follow *follow;          /* NULL: the head does not turn */
-    gpuconv_sofa *sofa;         /* the responses of the turning head, or of moving sources */
+    gpuconv_sofa *sofa;         /* the responses of the turning head */
     gc_decoder *decoder;        /* of ambisonics, which that head hears; NULL: it hears directions */
     int inputs, outputs;
     bool widened;         /* a response of one channel is played to two outputs */

@@ -270,7 +270,7 @@ static gpuconv_status check_number(double value, double least, double most, cons
                : gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s is %g; use %g to %g", name, value, least, most);
 }
 
-static gpuconv_status check_room(const gpuconv_room *room, int64_t index, gpuconv_error *error) {
+gpuconv_status gc_room_check(const gpuconv_room *room, int64_t index, gpuconv_error *error) {
     for (int a = 0; a < 3; a++)
         if (!(room->size[a] >= 0.1 && room->size[a] <= 1000))
             return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "room[%lld].size[%d] is %g m; use 0.1 to 1000",
@@ -375,7 +375,7 @@ static gpuconv_status prepare(gc_rooms *r, gpuconv_error *error) {
     const gpuconv_rooms_job *job = &r->job;
     gpuconv_status status = GPUCONV_OK;
     for (int64_t i = 0; i < job->rooms && !status; i++)
-        status = check_room(&job->room[i], i, error);
+        status = gc_room_check(&job->room[i], i, error);
     for (int64_t i = 0; i < job->rooms * job->sources && !status; i++)
         status = check_point(r, "source", job->source, i, job->sources, error);
     for (int64_t i = 0; i < job->rooms * job->receivers && !status; i++)
@@ -383,6 +383,7 @@ static gpuconv_status prepare(gc_rooms *r, gpuconv_error *error) {
     for (int64_t i = 0; i < job->rooms && !status; i++)
         status = check_distances(job, i, error);
     for (int64_t i = 0; i < job->rooms && !status; i++)
+        /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): equal bytes are equal rooms */
         if (i > 0 && memcmp(&job->room[i], &job->room[i - 1], sizeof *job->room) == 0)
             r->room[i] = r->room[i - 1];
         else

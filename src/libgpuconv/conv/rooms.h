@@ -45,6 +45,9 @@ float *gc_room_band_filters(const gc_rooms *r);
 /* Fills the biquad {b0, b1, b2, a1, a2}, 0 or 1, of a high-pass of fourth order. */
 void gc_room_highpass(const gpuconv_rooms_job *job, int section, double biquad[5]);
 
+/* Checks the values of a room. Returns ARGUMENT. */
+gpuconv_status gc_room_check(const gpuconv_room *room, int64_t index, gpuconv_error *error);
+
 /* Returns the centre of a band in Hz. */
 double gc_room_centre(int band);
 

@@ -40,9 +40,9 @@ static int64_t find_frames(const char *path, double *rate) {
 /* Returns whether the output is a file that the response is read from. */
 static bool is_read(const gpuconv_job *job) {
     const gpuconv_preparation *p = job->preparation;
-    const char *const named[] = {p->speakers, job->path, job->head};
+    const char *const named[] = {p->speakers, job->path, job->head, job->receiver_path};
     bool read = gc_ir_reads_file(job->response, job->output);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         read = read || (named[i] && gc_is_same_file(named[i], job->output));
     for (int i = 0; i < p->series_count && !read; i++)
         read = gc_ir_reads_file(p->series[i], job->output);
@@ -113,7 +113,7 @@ static gpuconv_status attempt(const gpuconv_job *job, const gpuconv_config *conf
     gc_file_task t;
     gpuconv_status status = gc_file_task_open(&t, job, error);
     t.announce = announce;
-    if (!status && (job->path || job->head)) {
+    if (!status && gc_moves(job)) {
         status = gc_move_file(job, config, t.transfer.reader, report, error);
     } else if (!status) {
         status = gc_file_task_convolve(&t, config, report, error);

@@ -75,19 +75,25 @@ gpuconv_status gc_draw_job(const gpuconv_job *job, const gpuconv_ir *ir, char **
 gpuconv_status gc_move_file(const gpuconv_job *job, const gpuconv_config *config, gc_reader *reader,
                             gpuconv_report *report, gpuconv_error *error);
 
-/* The files and texts with which a job places its sources: a path, or a direction or layout, and the turns of a head. A
- * field is NULL if the job does not have it. */
-typedef struct gc_sources {
-    const char *path, *direction, *speakers, *head;
-} gc_sources;
+/* Returns whether a job has moving sources, a head that turns, or a room. */
+bool gc_moves(const gpuconv_job *job);
 
-/* Checks that a path stands alone, and that without one either a direction or a layout is named. Returns ARGUMENT. */
-gpuconv_status gc_sources_check(const gc_sources *sources, gpuconv_error *error);
+/* Checks that the response is a SOFA file or a room, and that each source has one place. Returns ARGUMENT. */
+gpuconv_status gc_moving_check(const gpuconv_job *job, gpuconv_error *error);
 
-/* Reads the path of `channels` sources, or makes that of sources in place, and reads the head, if one is named. The
- * caller frees both, after a failure too. Returns the errors of gpuconv_path_load, gpuconv_path_new_still and
- * gpuconv_head_load. */
-gpuconv_status gc_sources_open(const gc_sources *sources, int channels, gpuconv_path **path, gpuconv_head **head,
-                               gpuconv_error *error);
+/* The objects of moving sources; NULL: not used. */
+typedef struct gc_moving {
+    gpuconv_sofa *set;
+    gpuconv_path *path, *receiver_path;
+    gpuconv_head *head;
+    gpuconv_motion *motion;
+} gc_moving;
+
+/* Opens what a job names, for `channels` sources, and makes moving sources of it; threads, backend and device are those
+ * of `config`. gc_moving_close frees all, after a failure too. Returns the errors of gpuconv_sofa_open,
+ * gpuconv_path_load, gpuconv_path_new_still, gpuconv_head_load, gpuconv_motion_new and gpuconv_motion_new_in_room. */
+gpuconv_status gc_moving_open(gc_moving *m, const gpuconv_job *job, const gpuconv_config *config, double rate,
+                              int channels, gpuconv_error *error);
+void gc_moving_close(gc_moving *m);
 
 #endif

@@ -3,11 +3,13 @@
 
 #include "job.h"
 
+#include "gpuconv_rooms.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/clock.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/core/memory.h"
+#include "libgpuconv/core/number.h"
 #include "libgpuconv/core/table.h"
 #include "libgpuconv/dsp/dither.h"
 #include "libgpuconv/dsp/simd.h"
@@ -26,11 +28,7 @@ enum { BLOCK = 1 << 14 /* frames */ };
 /* A running job. */
 typedef struct move {
     const gpuconv_job *job;
-    gpuconv_sofa *set;
-    gpuconv_path *path;
-    gpuconv_head *head;
-    gpuconv_motion *motion;
-    gpuconv_motion_config config;
+    gc_moving moving;
     gc_transfer transfer; /* its reader, writer, window and figures */
     gc_stream_stats stats;
     float *in, *planes;  /* a block: interleaved, and one channel after the other */
@@ -39,26 +37,90 @@ typedef struct move {
     double begin;        /* seconds */
 } move;
 
-gpuconv_status gc_sources_check(const gc_sources *s, gpuconv_error *error) {
-    if (s->path && (s->direction || s->speakers))
+bool gc_moves(const gpuconv_job *job) {
+    return job->path || job->receiver_path || job->head || job->room;
+}
+
+gpuconv_status gc_moving_check(const gpuconv_job *job, gpuconv_error *error) {
+    const gpuconv_preparation *p = job->preparation;
+    if (job->receiver_path && !job->room)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: has the directions of all channels; leave out a direction and a layout", s->path);
-    if (!s->path && !s->direction == !s->speakers)
+                       "%s: is no room; a path of receivers needs a simulated one, \"room:size=5x4x3 ...\"",
+                       job->response);
+    if (!job->room && !gc_is_sofa(job->response))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: turns a head before sources; name a path, a direction or a layout", s->head);
+                       "%s: is no SOFA file; a path moves sources, and a head turns, among the responses of "
+                       "a .sofa file, or in a room, \"room:size=5x4x3 ...\"",
+                       job->response);
+    if (job->room && (p->direction || p->speakers))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: in a room sources have places, source=X,Y,Z, or a path; leave out a direction and a layout",
+                       job->response);
+    if (job->room && !job->path && !job->room->source)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: has no place for the sources; name source=X,Y,Z for each channel, or a path",
+                       job->response);
+    if (job->path && (p->direction || p->speakers))
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: has the directions of all channels; leave out a direction and a layout", job->path);
+    if (!job->room && !job->path && !p->direction == !p->speakers)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                       "%s: turns a head before sources; name a path, a direction or a layout", job->head);
     return GPUCONV_OK;
 }
 
-gpuconv_status gc_sources_open(const gc_sources *s, int channels, gpuconv_path **path, gpuconv_head **head,
-                               gpuconv_error *error) {
-    const gpuconv_status status =
-        s->path ? gpuconv_path_load(s->path, channels, path, error)
-                : gpuconv_path_new_still(s->direction ? s->direction : s->speakers, channels, path, error);
-    return status || !s->head ? status : gpuconv_head_load(s->head, head, error);
+/* Makes moving sources in the room of a job. */
+static gpuconv_status open_room(gc_moving *m, const gpuconv_job *job, const gpuconv_motion_config *config, double rate,
+                                int channels, gpuconv_error *error) {
+    gpuconv_rooms_job room = gpuconv_rooms_job_default();
+    gpuconv_status status = GPUCONV_OK;
+    memcpy(&room, job->room, (size_t)gc_min((int64_t)job->room->size, sizeof room));
+    room.size = sizeof room;
+    room.frames = llrint(fmin((double)room.frames * rate / room.rate, 0x1p30));
+    room.rate = rate;
+    if (!job->path && room.sources != channels)
+        status = gc_fail(error, GPUCONV_ERROR_TOPOLOGY, "%s: %lld source%s for %d channel%s", job->response,
+                         (long long)room.sources, room.sources == 1 ? "" : "s", channels, channels == 1 ? "" : "s");
+    if (!status && job->path)
+        status = gpuconv_path_load_in_room(job->path, channels, &m->path, error);
+    if (!status && job->receiver_path)
+        status = gpuconv_path_load_in_room(job->receiver_path, 1, &m->receiver_path, error);
+    return status ? status : gpuconv_motion_new_in_room(&room, m->path, m->receiver_path, config, &m->motion, error);
 }
 
-static gc_sources sources_of(const gpuconv_job *job) {
-    return (gc_sources){job->path, job->preparation->direction, job->preparation->speakers, job->head};
+gpuconv_status gc_moving_open(gc_moving *m, const gpuconv_job *job, const gpuconv_config *config, double rate,
+                              int channels, gpuconv_error *error) {
+    const gpuconv_preparation *p = job->preparation;
+    gpuconv_motion_config how = gpuconv_motion_config_default();
+    how.interval = job->interval != 0 ? job->interval : how.interval;
+    how.interpolate = p->interpolate;
+    how.by_distance = p->by_distance;
+    how.decode = p->decode;
+    how.diffuse_eq = p->diffuse_eq;
+    how.ambisonics = p->ambisonics;
+    how.doppler = job->doppler;
+    how.threads = config->threads;
+    how.backend = config->backend;
+    how.device = config->device;
+    gpuconv_status status = job->head ? gpuconv_head_load(job->head, &m->head, error) : GPUCONV_OK;
+    how.head = m->head;
+    if (!status && job->room)
+        return open_room(m, job, &how, rate, channels, error);
+    if (!status)
+        status = gpuconv_sofa_open(job->response, rate, &m->set, error);
+    if (!status)
+        status = job->path
+                     ? gpuconv_path_load(job->path, channels, &m->path, error)
+                     : gpuconv_path_new_still(p->direction ? p->direction : p->speakers, channels, &m->path, error);
+    return status ? status : gpuconv_motion_new(m->set, m->path, &how, &m->motion, error);
+}
+
+void gc_moving_close(gc_moving *m) {
+    gpuconv_motion_free(m->motion);
+    gpuconv_path_free(m->path);
+    gpuconv_path_free(m->receiver_path);
+    gpuconv_head_free(m->head);
+    gpuconv_sofa_free(m->set);
 }
 
 /* Checks that the job asks for nothing that a moving source does not have. Returns ARGUMENT, UNSUPPORTED. */
@@ -69,13 +131,9 @@ static gpuconv_status check(const gpuconv_job *job, gpuconv_error *error) {
     char text[GC_SETTING_TEXT_ROOM];
     for (int id = GC_SETTING_IR_START; id < GC_SETTING_IR_GAIN; id++)
         edited = edited || gc_setting_print(&given, (gc_setting_id)id, text);
-    if (!gc_is_sofa(job->response))
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                       "%s: is no SOFA file; a path moves sources, and a head turns, among the responses of "
-                       "a .sofa file",
-                       job->response);
-    const gc_sources sources = sources_of(job);
-    const gpuconv_status status = gc_sources_check(&sources, error);
+    for (int id = GC_SETTING_INTERPOLATE; id <= GC_SETTING_DIFFUSE_EQ && job->room; id++)
+        edited = edited || gc_setting_print(&given, (gc_setting_id)id, text);
+    const gpuconv_status status = gc_moving_check(job, error);
     if (status)
         return status;
     if (p->yaw != 0 || p->pitch != 0 || p->roll != 0)
@@ -84,9 +142,8 @@ static gpuconv_status check(const gpuconv_job *job, gpuconv_error *error) {
     if (edited)
         return gc_fail(
             error, GPUCONV_ERROR_ARGUMENT,
-            "%s: with a path or a head that turns the responses are not edited; of the steps, interpolation, distance, "
-            "decoder and gain are possible",
-            job->response);
+            "%s: with a path or a head that turns the responses are not edited; of the steps, %sgain %s possible",
+            job->response, job->room ? "" : "interpolation, distance, decoder and ", job->room ? "is" : "are");
     if (job->mode != GPUCONV_MODE_FULL || job->compare || job->plot)
         return gc_fail(
             error, GPUCONV_ERROR_ARGUMENT,
@@ -98,39 +155,22 @@ static gpuconv_status check(const gpuconv_job *job, gpuconv_error *error) {
 static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_error *error) {
     const gpuconv_job *job = m->job;
     const gc_audio_info *in = gc_reader_info(m->transfer.reader);
-    const gpuconv_preparation *p = job->preparation;
-    m->config = gpuconv_motion_config_default();
-    m->config.interval = job->interval != 0 ? job->interval : m->config.interval;
-    m->config.interpolate = p->interpolate;
-    m->config.by_distance = p->by_distance;
-    m->config.decode = p->decode;
-    m->config.diffuse_eq = p->diffuse_eq;
-    m->config.ambisonics = p->ambisonics;
-    m->config.doppler = job->doppler;
-    m->config.threads = config->threads;
-    m->config.backend = config->backend;
-    m->config.device = config->device;
-    gpuconv_status status = gpuconv_sofa_open(job->response, in->rate, &m->set, error);
-    const gc_sources sources = sources_of(job);
-    if (!status)
-        status = gc_sources_open(&sources, in->channels, &m->path, &m->head, error);
-    m->config.head = m->head;
-    if (!status)
-        status = gpuconv_motion_new(m->set, m->path, &m->config, &m->motion, error);
+    gpuconv_status status = gc_moving_open(&m->moving, job, config, in->rate, in->channels, error);
     if (status)
         return status;
-    const gc_window_wish wish = {job, in->rate, in->frames, job->input, 0, gpuconv_motion_tail(m->motion)};
+    const int receivers = gpuconv_motion_receivers(m->moving.motion);
+    const gc_window_wish wish = {job, in->rate, in->frames, job->input, 0, gpuconv_motion_tail(m->moving.motion)};
     status = gc_window_find(&wish, &m->transfer.window, error);
     if (!status)
-        status = gc_transfer_open(&m->transfer, job, m->set->receivers, false,
+        status = gc_transfer_open(&m->transfer, job, receivers, false,
                                   gc_window_frames(&m->transfer.window, in->frames), error);
     if (status)
         return status;
     const int64_t wide = BLOCK * (int64_t)sizeof(float);
     m->in = gc_calloc(in->channels, wide);
     m->planes = gc_calloc(in->channels, wide);
-    m->out = gc_calloc(m->set->receivers, wide);
-    m->result = gc_calloc(m->set->receivers, wide);
+    m->out = gc_calloc(receivers, wide);
+    m->result = gc_calloc(receivers, wide);
     m->factor = (float)pow(10, (job->gain + job->preparation->gain) / 20);
     return m->in && m->planes && m->out && m->result ? gc_transfer_begin(&m->transfer, error)
                                                      : gc_fail_memory(error, job->output);
@@ -138,14 +178,14 @@ static gpuconv_status set_up(move *m, const gpuconv_config *config, gpuconv_erro
 
 /* Writes the frames of the result that no later input changes. Returns FILE, MEMORY, CANCELLED. */
 static gpuconv_status write_ready(move *m, gpuconv_error *error) {
-    const int receivers = m->set->receivers;
+    const int receivers = gpuconv_motion_receivers(m->moving.motion);
     float *rows[GC_MAX_CHANNELS];
     gpuconv_status status = GPUCONV_OK;
     int64_t got = 1;
     for (int r = 0; r < receivers; r++)
         rows[r] = m->result + (int64_t)r * BLOCK;
     while (got > 0 && !status) {
-        (void)gpuconv_motion_fetch(m->motion, rows, BLOCK, &got);
+        (void)gpuconv_motion_fetch(m->moving.motion, rows, BLOCK, &got);
         for (int64_t i = 0; i < got; i++)
             for (int r = 0; r < receivers; r++)
                 m->out[i * receivers + r] = m->factor * rows[r][i];
@@ -169,7 +209,7 @@ static gpuconv_status feed_block(move *m, int64_t *got, gpuconv_error *error) {
     t->read += *got;
     const double fed = gc_now();
     t->read_seconds += fed - begin;
-    status = gpuconv_motion_feed(m->motion, (const float *const *)rows, *got, error);
+    status = gpuconv_motion_feed(m->moving.motion, (const float *const *)rows, *got, error);
     m->stats.compute += gc_now() - fed;
     return status;
 }
@@ -194,10 +234,7 @@ static gpuconv_status run(move *m, gpuconv_error *error) {
 }
 
 static void close_all(move *m) {
-    gpuconv_motion_free(m->motion);
-    gpuconv_path_free(m->path);
-    gpuconv_head_free(m->head);
-    gpuconv_sofa_free(m->set);
+    gc_moving_close(&m->moving);
     gc_writer_free(m->transfer.writer);
     free(m->in);
     free(m->planes);
@@ -210,26 +247,37 @@ static void close_all(move *m) {
 static gpuconv_status note_motion(const move *m, gpuconv_error *error) {
     const gpuconv_job *job = m->job;
     const gpuconv_preparation *p = job->preparation;
+    const gc_moving *moving = &m->moving;
     const int channels = gc_reader_info(m->transfer.reader)->channels;
-    const char *place = p->direction ? p->direction : p->speakers;
+    const double interval = 1e3 * (job->interval != 0 ? job->interval : gpuconv_motion_config_default().interval);
+    const char *place = job->path ? job->path : job->room ? "" : p->direction ? p->direction : p->speakers;
     gpuconv_interpolate how = p->interpolate;
-    gpuconv_status status = gc_sofa_choose(m->set, &how, error);
+    gpuconv_status status = moving->set ? gc_sofa_choose(moving->set, &how, error) : GPUCONV_OK;
     const bool ambisonic = !job->path && strcmp(place, "ambisonic") == 0;
-    char path_rows[64] = "", head_rows[64] = "";
+    char path_rows[64] = "", head_rows[64] = "", receiver_rows[64] = "", what[512];
     if (job->path)
-        gc_track_describe(&m->path->text, path_rows);
-    if (m->head)
-        gc_track_describe(&m->head->text, head_rows);
-    if (!status)
-        gc_note(job, "%s: %d channel%s %s%s %s%s%s%s%s, %s %d directions, every %g ms%s%s", job->response, channels,
-                channels == 1 ? "" : "s", job->path ? "move" : "stay", channels == 1 ? "s" : "",
-                job->path ? "along " : "at ", job->path ? job->path : place, path_rows,
-                job->head ? " before a head that turns" : "", head_rows,
+        gc_track_describe(&moving->path->text, path_rows);
+    if (moving->head)
+        gc_track_describe(&moving->head->text, head_rows);
+    if (job->receiver_path)
+        gc_track_describe(&moving->receiver_path->text, receiver_rows);
+    (void)gc_format(what, sizeof what, "%d channel%s %s%s%s%s%s%s%s", channels, channels == 1 ? "" : "s",
+                    job->path ? "move" : "stay", channels == 1 ? "s" : "",
+                    job->path   ? " along "
+                    : job->room ? ""
+                                : " at ",
+                    place, path_rows, job->head ? " before a head that turns" : "", head_rows);
+    if (!status && job->room)
+        gc_note(job, "%s: %s, receivers %s%s%s, responses simulated every %g ms", job->response, what,
+                job->receiver_path ? "along " : "stay", job->receiver_path ? job->receiver_path : "", receiver_rows,
+                interval);
+    else if (!status)
+        gc_note(job, "%s: %s, %s %d directions, every %g ms%s%s", job->response, what,
                 ambisonic                             ? "decoded by a fit to"
                 : how == GPUCONV_INTERPOLATE_TRIANGLE ? "interpolated between three of"
                                                       : "to the nearest of",
-                m->set->measurements, 1e3 * m->config.interval, job->doppler ? ", with the Doppler effect" : "",
-                m->set->exchanged ? GC_SOFA_EXCHANGED : "");
+                moving->set->measurements, interval, job->doppler ? ", with the Doppler effect" : "",
+                moving->set->exchanged ? GC_SOFA_EXCHANGED : "");
     return status;
 }
 

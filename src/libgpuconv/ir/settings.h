@@ -98,7 +98,9 @@ extern "C" {
 #define GC_SETTINGS_OF_MOTION(X) \
     X(PATH, "path", "path", '\0', TEXT, job.path, 0, 0, 0, "FILE", "", \
       "of a SOFA file: move the channels of the input along FILE, a table with a line SECONDS, and AZIMUTH, ELEVATION[, DISTANCE] for " \
-      "each channel, or messages /NUMBER/aed as oscdump prints them") \
+      "each channel, or messages /NUMBER/aed as oscdump prints them; in a room: SECONDS, and X, Y, Z in metres for each channel") \
+    X(RECEIVER_PATH, "receiver_path", "receiver-path", '\0', TEXT, job.receiver_path, 0, 0, 0, "FILE", "", \
+      "of a room: move the receivers along FILE, a table with lines SECONDS X Y Z, which is the place of the first one") \
     X(HEAD, "head", "head", '\0', TEXT, job.head, 0, 0, 0, "FILE", "", \
       "of a SOFA file: turn the head as in FILE, a table with lines SECONDS YAW [PITCH [ROLL]], or messages /ypr as oscdump " \
       "prints them; with --path, --direction or --layout") \

@@ -260,6 +260,10 @@ const char *gpuconv_motion_plan(const gpuconv_motion *m) {
     return m ? m->plan : "";
 }
 
+int gpuconv_motion_receivers(const gpuconv_motion *m) {
+    return m ? m->receivers : 0;
+}
+
 int64_t gpuconv_motion_tail(const gpuconv_motion *m) {
     return m ? m->tail : 0;
 }

@@ -302,6 +302,8 @@ gpuconv_status gc_motion_room_open(gpuconv_motion *m, const gpuconv_rooms_job *j
     gc_rooms *rooms = &r->plan->rooms;
     m->each = rooms->channels;
     status = check_job(m, &rooms->job, m->each, error);
+    if (!status)
+        status = gc_room_check(rooms->job.room, 0, error);
     if (status)
         return status;
     r->receivers = (int)rooms->job.receivers;

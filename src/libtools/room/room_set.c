@@ -410,32 +410,58 @@ static double longest_decay(const gpuconv_room *room, double speed) {
     return longest;
 }
 
-gpuconv_status gc_room_set_simulate(const gc_room_set *set, const gpuconv_sofa *ears, gpuconv_arrays *place,
-                                    double rate, gpuconv_ir **ir, gpuconv_error *error) {
-    gpuconv_room room = {.size = {set->size[0].low, set->size[1].low, set->size[2].low}};
+/* Returns the job of a drawn room, which is written to *room. */
+static gpuconv_rooms_job job_of(const gc_room_set *set, double rate, gpuconv_room *room) {
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
-    const double speed = gc_speed_of_sound(20), direct = hypot(hypot(room.size[0], room.size[1]), room.size[2]) / speed;
-    const int each = ears ? gpuconv_sofa_receivers(ears) : (set->ambisonic + 1) * (set->ambisonic + 1);
-    const int channels = set->sources * set->receivers * each;
-    memcpy(room.absorption, set->absorption, sizeof room.absorption);
+    *room = (gpuconv_room){.size = {set->size[0].low, set->size[1].low, set->size[2].low}};
+    const double speed = gc_speed_of_sound(20);
+    const double direct = hypot(hypot(room->size[0], room->size[1]), room->size[2]) / speed;
+    memcpy(room->absorption, set->absorption, sizeof room->absorption);
     for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
-        room.rt60[b] = set->rt60[b].low;
-    job.room = &room;
+        room->rt60[b] = set->rt60[b].low;
+    job.room = room;
     job.rooms = 1;
     job.source = set->source;
     job.sources = set->sources;
     job.receiver = set->receiver;
     job.receivers = set->receivers;
     job.ambisonic = set->ambisonic;
-    job.ears = ears;
     job.rate = rate;
-    job.frames = (int64_t)(fmin(1.1 * longest_decay(&room, speed) + 0.1 + direct, LONGEST) * rate);
+    job.frames = (int64_t)(fmin(1.1 * longest_decay(room, speed) + 0.1 + direct, LONGEST) * rate);
     job.air = job.tail = true;
     job.images_seconds =
-        set->images >= 0 ? set->images : 0.075 + 0.005 * cbrt(room.size[0] * room.size[1] * room.size[2]);
+        set->images >= 0 ? set->images : 0.075 + 0.005 * cbrt(room->size[0] * room->size[1] * room->size[2]);
     job.images_order = set->images == 0 ? 0 : -1;
     job.highpass = 25;
     job.seed = gc_mix_bits(set->seed);
+    return job;
+}
+
+gpuconv_status gc_room_job_read(const char *text, bool receiver_moves, gc_room_job *to, gpuconv_error *error) {
+    gc_room_set *given = gc_alloc(1, sizeof *given);
+    gpuconv_status status = given ? gc_room_set_parse(text, given, error) : gc_fail_memory(error, text);
+    if (!status && !given->receivers && !receiver_moves)
+        status =
+            gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: has no receiver; name receiver=X,Y,Z, or a path for it", text);
+    if (!status && !given->receivers)
+        given->receiver[given->receivers++] = (gpuconv_room_point){{0}, 0, 0, 1};
+    if (!status)
+        status = gc_room_set_draw(given, 0, given->sources ? given->sources : 1, &to->set, error);
+    if (!status) {
+        to->job = job_of(&to->set, 48000, &to->room);
+        to->job.source = given->sources ? to->set.source : NULL;
+    }
+    free(given);
+    return status;
+}
+
+gpuconv_status gc_room_set_simulate(const gc_room_set *set, const gpuconv_sofa *ears, gpuconv_arrays *place,
+                                    double rate, gpuconv_ir **ir, gpuconv_error *error) {
+    gpuconv_room room;
+    gpuconv_rooms_job job = job_of(set, rate, &room);
+    const int each = ears ? gpuconv_sofa_receivers(ears) : (set->ambisonic + 1) * (set->ambisonic + 1);
+    const int channels = set->sources * set->receivers * each;
+    job.ears = ears;
     float *samples = gc_alloc(job.frames * channels, sizeof *samples);
     *ir = NULL;
     gpuconv_status status = !samples ? gc_fail_memory(error, "the responses")

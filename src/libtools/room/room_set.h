@@ -67,6 +67,17 @@ enum { GC_ROOM_ALL_SOURCES = -1 };
 gpuconv_status gc_room_set_simulate(const gc_room_set *drawn, const gpuconv_sofa *ears, gpuconv_arrays *place,
                                     double rate, gpuconv_ir **ir, gpuconv_error *error);
 
+/* A room in which ends move. */
+typedef struct gc_room_job {
+    gc_room_set set;
+    gpuconv_room room;
+    gpuconv_rooms_job job; /* points to the others; its source is NULL if the text names none */
+} gc_room_job;
+
+/* Reads the text of a room, and draws what has ranges. Without `receiver` there is one, whose place has to come from a
+ * path. @return as gc_room_set_parse; ARGUMENT (no receiver: `receiver_moves` is false) */
+gpuconv_status gc_room_job_read(const char *text, bool receiver_moves, gc_room_job *to, gpuconv_error *error);
+
 /* Writes the responses as 32-bit floats: STEM-0001.wav and so on, and the table STEM.csv, if set->count is not 0. Room
  * i depends on the seed and i only. @return as the functions above, FILE, FORMAT */
 gpuconv_status gc_room_set_write(const gc_room_set *set, const gpuconv_sofa *ears, double rate, const char *path,
