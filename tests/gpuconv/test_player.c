@@ -4,6 +4,7 @@
 #include "fake_sound.h"
 #include "files.h"
 #include "gpuconv/play/player_state.h"
+#include "gpuconv_rooms.h"
 #include "harness.h"
 #include "libgpuconv/space/motion.h"
 
@@ -247,7 +248,9 @@ static void check_motion(const char *name, int channels, gc_player_config config
     guarded heard = play(player, 2);
     gc_player_free(player);
     assert_int_equal(gpuconv_sofa_open(sofa, RATE, &set, NULL), GPUCONV_OK);
-    assert_int_equal(config.settings.job.path
+    assert_int_equal(config.settings.job.room
+                         ? gpuconv_path_load_in_room(config.settings.job.path, channels, &path, NULL)
+                     : config.settings.job.path
                          ? gpuconv_path_load(config.settings.job.path, channels, &path, NULL)
                          : gpuconv_path_new_still(config.settings.preparation.speakers, channels, &path, NULL),
                      GPUCONV_OK);
@@ -257,7 +260,10 @@ static void check_motion(const char *name, int channels, gc_player_config config
     moving.head = head;
     moving.doppler = config.settings.job.doppler;
     moving.decode = config.settings.preparation.decode;
-    assert_int_equal(gpuconv_motion_new(set, path, &moving, &motion, NULL), GPUCONV_OK);
+    assert_int_equal(config.settings.job.room
+                         ? gpuconv_motion_new_in_room(config.settings.job.room, path, NULL, &moving, &motion, NULL)
+                         : gpuconv_motion_new(set, path, &moving, &motion, NULL),
+                     GPUCONV_OK);
     guarded want = guarded_new(2, x.frames + gpuconv_motion_tail(motion));
     int64_t got;
     assert_int_equal(gpuconv_motion_feed(motion, (const float *const *)x.channel, x.frames, NULL), GPUCONV_OK);
@@ -280,12 +286,25 @@ static void paths_and_heads_give_the_samples_of_a_file(void **state) {
     (void)state;
     if (!sofa_is_read())
         skip();
-    char path[300], head[300], rest[300];
+    char path[300], head[300], rest[300], walk[300];
+    gpuconv_room room = {.size = {5, 4, 3}};
+    const gpuconv_room_point pair[2] = {{{4, 2, 1.2}, 30, 0, 0.5}, {{4.1, 2, 1.2}, 0, 0, 1}};
+    gpuconv_rooms_job job = gpuconv_rooms_job_default();
+    job.room = &room;
+    job.rooms = 1;
+    job.receiver = pair;
+    job.receivers = 2;
+    job.rate = RATE;
+    job.frames = 2000;
+    job.images_order = 2;
     snprintf(path, sizeof path, "%s", files_path("path.csv"));
     snprintf(rest, sizeof rest, "%s", files_path("rest.csv"));
     snprintf(head, sizeof head, "%s", files_path("head.csv"));
     FILE *f = fopen(rest, "w");
     assert_true(f && fputs("0 40 -10\n", f) >= 0 && fclose(f) == 0);
+    snprintf(walk, sizeof walk, "%s", files_path("walk.csv"));
+    f = fopen(walk, "w");
+    assert_true(f && fputs("0 1 1 1.5\n0.6 1.9 1.4 1.5\n", f) >= 0 && fclose(f) == 0);
     f = fopen(path, "w");
     FILE *g = fopen(head, "w");
     assert_true(f && g && fputs("0 0 0 1\n0.6 300 20 4\n", f) >= 0 && fputs("0 0\n0.7 100 20 5\n", g) >= 0);
@@ -293,6 +312,8 @@ static void paths_and_heads_give_the_samples_of_a_file(void **state) {
     check_motion(
         "a path", 1,
         (gc_player_config){.settings.job.path = path, .settings.job.head = head, .settings.job.doppler = true});
+    check_motion("a walk in a room", 1,
+                 (gc_player_config){.settings.job.room = &job, .settings.job.path = walk, .settings.job.head = head});
     check_motion("a path and a tracker", 1, (gc_player_config){.settings.job.path = path, .follow = rest});
     check_motion("a bed", 6, (gc_player_config){.settings.preparation.speakers = "5.1", .settings.job.head = head});
     check_motion("ambisonics", 4,
