@@ -20,8 +20,8 @@ static const struct room small_room = {
     .seconds = 0.45,
     .sources = 1,
     .receivers = 1,
-    .source = {{1.52, 1.37, 1.31}},
-    .receiver = {{.at = {2.61, 1.92, 1.43}, .aim = 207, .omni = 0.6}},
+    .source = {{.at = {1.52, 1.37, 1.31}, .omni = 1}},
+    .receiver = {{.at = {2.61, 1.92, 1.43}, .azimuth = 207, .omni = 0.6}},
 };
 
 static const struct room bathroom = {
@@ -32,8 +32,8 @@ static const struct room bathroom = {
     .seconds = 1.2,
     .sources = 1,
     .receivers = 1,
-    .source = {{0.83, 0.71, 1.52}},
-    .receiver = {{.at = {1.67, 1.22, 1.39}, .aim = 210, .omni = 0.8}},
+    .source = {{.at = {0.83, 0.71, 1.52}, .omni = 1}},
+    .receiver = {{.at = {1.67, 1.22, 1.39}, .azimuth = 210, .omni = 0.8}},
 };
 
 static const struct room studio = {
@@ -44,9 +44,9 @@ static const struct room studio = {
     .seconds = 0.75,
     .sources = 1,
     .receivers = 2,
-    .source = {{2.31, 2.62, 1.42}},
-    .receiver = {{.at = {4.13, 2.33, 1.63}, .aim = 225, .omni = 0.55},
-                 {.at = {4.13, 2.91, 1.63}, .aim = 135, .omni = 0.55}},
+    .source = {{.at = {2.31, 2.62, 1.42}, .omni = 1}},
+    .receiver = {{.at = {4.13, 2.33, 1.63}, .azimuth = 225, .omni = 0.55},
+                 {.at = {4.13, 2.91, 1.63}, .azimuth = 135, .omni = 0.55}},
 };
 
 static const struct room hall = {
@@ -57,7 +57,7 @@ static const struct room hall = {
     .seconds = 2.15,
     .sources = 1,
     .receivers = 2,
-    .source = {{7.3, 12.9, 1.6}},
+    .source = {{.at = {7.3, 12.9, 1.6}, .omni = 1}},
     .receiver = {{.at = {16.1, 12.2, 3.1}, .omni = 1}, {.at = {16.1, 13.6, 3.1}, .omni = 1}},
 };
 
@@ -69,9 +69,9 @@ static const struct room hall_true_stereo = {
     .seconds = 1.75,
     .sources = 2,
     .receivers = 2,
-    .source = {{5.1, 7.7, 1.5}, {5.1, 14.1, 1.5}},
-    .receiver = {{.at = {13.2, 10.3, 2.7}, .aim = 225, .omni = 0.55},
-                 {.at = {13.2, 11.5, 2.7}, .aim = 135, .omni = 0.55}},
+    .source = {{.at = {5.1, 7.7, 1.5}, .omni = 1}, {.at = {5.1, 14.1, 1.5}, .omni = 1}},
+    .receiver = {{.at = {13.2, 10.3, 2.7}, .azimuth = 225, .omni = 0.55},
+                 {.at = {13.2, 11.5, 2.7}, .azimuth = 135, .omni = 0.55}},
 };
 
 static const struct room cathedral = {
@@ -82,7 +82,7 @@ static const struct room cathedral = {
     .seconds = 6.9,
     .sources = 1,
     .receivers = 2,
-    .source = {{19.4, 13.9, 1.7}},
+    .source = {{.at = {19.4, 13.9, 1.7}, .omni = 1}},
     .receiver = {{.at = {31.6, 12.9, 2.9}, .omni = 1}, {.at = {31.6, 14.9, 2.9}, .omni = 1}},
 };
 

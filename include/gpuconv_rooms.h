@@ -22,11 +22,10 @@
  * - Air absorbs as in ISO 9613-1 at one atmosphere. The speed of sound is 343.2 m/s at 20 degrees C and grows with the
  *   root of the absolute temperature.
  * - The same job gives the same bytes on processors with the same instruction set, with any number of threads, and on
- *   GPUs of one architecture. A room gives the same bytes alone as at the same index of a batch; on a GPU if its
- * octaves are alike.
- * - On a GPU rooms, sources and receivers are in device memory, and their values are not known to the host. A room that
- *   is refused on the CPU gives silence, but for a decay time for which its walls would absorb more than 99 %: they
- * then absorb 99 %.
+ *   GPUs of one architecture. A room gives the same bytes alone as at the same index of a batch; on a GPU only if the
+ *   absorption of its walls is the same in all octaves.
+ * - On a GPU rooms, sources and receivers are in device memory, and the host does not check their values. A room that
+ *   the CPU refuses gives silence there. If a decay time needs walls that absorb more than 99 %, they absorb 99 %.
  */
 #ifndef GPUCONV_ROOMS_H
 #define GPUCONV_ROOMS_H
@@ -55,8 +54,8 @@ typedef struct gpuconv_room {
                                                    proportions of its exponents -ln(1 - absorption) count, and all 0
                                                    means equal walls */
     double rt60[GPUCONV_ROOM_BANDS]; /**< seconds in which the walls alone (air shortens it) let a band decay by 60 dB,
-                                          each 0.01..1000; all 0: `absorption` counts as it is. Refused where a wall
-                                          would absorb more than 99 % */
+                                          each 0.01..1000; all 0: `absorption` is used as it is. Refused if a wall
+                                          would have to absorb more than 99 % */
 } gpuconv_room;
 
 /** A source or a receiver. */
@@ -98,27 +97,27 @@ typedef struct gpuconv_rooms_job {
     double humidity;              /**< per cent, 0..100; 50 (default) */
     double images_seconds; /**< images that arrive later are left out; 0 (default): none are. The direct sound stays */
     int images_order;      /**< images with more reflections are left out; -1 (default): none are */
-    double images_level;   /**< dB: images are left out that arrive after the energy of the slowest band has fallen by
-                              this   much; 0 (default): none are */
-    bool tail; /**< noise for the images that were left out; false (default): nothing. The noise is a sum of images at
-                    random places, one for each frame, with random signs and the mean energy of the images left out.
-                    It therefore decays as these do in each direction and band. All receivers of a room get the same
-                    images of the noise, which gives them the coherence of a diffuse field. Images and noise are
-                  exchanged over the last tenth of the time of the images. At low frequencies the images have up to 3 dB
-                  more near a wall, and less elsewhere, which the noise does not have */
-    bool diffuse;    /**< the noise decays in all directions as Eyring's formula says, as where furniture and relief
-                        scatter the sound; false (default): as the images do */
-    double highpass; /**< Hz, of a Butterworth filter of fourth order, forwards in time; 0 (default): none. The sum of
-                          images has a constant pressure that no real source makes */
+    double images_level;   /**< dB: images are left out that arrive after the energy of the band that decays slowest has
+                                fallen by this much; 0 (default): none are */
+    bool tail;    /**< noise in place of the images that were left out; false (default): nothing. The noise is a sum of
+                       images at random places, one for each frame, with random signs and the mean energy of the images
+                       left out. It therefore decays as these do in each direction and band. All receivers of a room get
+                       the same images of the noise, which gives them the coherence of a diffuse field. The noise replaces
+                       the images over the last tenth of their time. At low frequencies the images have up to 3 dB more
+                       energy near a wall, and less elsewhere; the noise does not */
+    bool diffuse; /**< the noise decays in all directions by Eyring's formula, as in a room whose furniture and relief
+                       scatter the sound; false (default): as the images do */
+    double highpass; /**< Hz, of a causal Butterworth high-pass of fourth order; 0 (default): none. The sum of images
+                        has a constant pressure (0 Hz) that no real source makes */
     uint64_t seed;   /**< of the noise; 1 (default) */
-    /** Responses of a head, for example, at `rate`: a receiver has a channel for each receiver of the set, and looks
-     * along its axis. Every image arrives through the response of the measured direction that is nearest to its own,
-     * whose delay is kept exactly, and is as early as the responses begin before their time zero. NULL (default): none.
-     * On the CPU. */
+    /** An open set at `rate`, of a head for example: a receiver has a channel for each receiver of the set, and the
+     * front of the head is its main axis. Every image arrives through the response of the measured direction that is
+     * nearest to its own, with the delay of this response to a fraction of a frame. Responses that begin before their
+     * time zero arrive that much earlier. NULL (default): none. On the CPU only. */
     const gpuconv_sofa *ears;
     const uint64_t *seeds; /**< of the noise of each room, instead of `seed`; NULL (default) */
-    bool alike; /**< on a GPU: the octaves of every room are alike, and only the lowest ones count; false (default). The
-                     CPU sees that by itself. Air makes them differ all the same */
+    bool alike; /**< on a GPU: absorption and rt60 of every room are the same in all octaves, of which the lowest is
+                   read; false (default). The CPU finds that out itself. Air may differ by octaves in either case */
 } gpuconv_rooms_job;
 
 /** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function
@@ -134,7 +133,7 @@ static inline gpuconv_rooms_job gpuconv_rooms_job_default(void) {
 
 /**
  * Computes the responses on the CPU. The time grows with the number of images, about 4.19 (c t)^3 / V for each source
- * and receiver. Every thread that works needs 24 bytes for each frame, band that differs from the others, and channel.
+ * and receiver. Every thread needs 24 bytes for each frame, channel, and band whose walls differ from the others.
  * @param place        on the CPU; belongs to one thread at a time
  * @param job          read during the call
  * @param[out] output  rooms x sources x receivers x channels x frames floats
@@ -168,8 +167,8 @@ GPUCONV_API size_t gpuconv_rooms_plan_workspace(const gpuconv_rooms_plan *plan);
  * Computes the responses on the CPU, or queues that on a stream: without allocation, copy or waiting, so that a graph
  * can capture it.
  * @param plan         the plan
- * @param job          only `room`, `source`, `receiver`, `seed` and `seeds` count; arrays and output are where the
- * place is
+ * @param job          only `room`, `source`, `receiver`, `seed` and `seeds` are read; arrays and output are in the
+ *                     memory of the place
  * @param[out] output  as in gpuconv_rooms_simulate
  * @param workspace    device memory aligned to 256 bytes; its content is lost. NULL on the CPU
  * @param bytes        its size, at least gpuconv_rooms_plan_workspace

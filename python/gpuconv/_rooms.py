@@ -10,6 +10,7 @@ from . import _core as _binding
 from ._host import thread_count
 from ._libraries import library
 from ._modes import choose, whole
+from ._sofa import SofaSet
 
 _core: Any = _binding  # builds without CUDA lack the classes of the device
 BANDS = 9  # octaves from 62.5 Hz to 16 kHz
@@ -100,13 +101,16 @@ def _home(given: dict[str, Any]) -> tuple[_Doubles, dict[str, Any]]:
 
 
 def simulate_described(kind: str, room: Any, source: Any, receiver: Any, seeds: Any, seed: int, options: Options, frames: int,
-                       threads: int) -> Any:
+                       threads: int, ears: Optional[SofaSet] = None) -> Any:
     """Simulates rooms as rows of doubles, contiguous. Returns (rooms, sources, receivers, channels, frames)."""
-    shape = (room.shape[0], source.shape[1], receiver.shape[1], (options[0][1] + 1) ** 2, frames)
+    channels = (options[0][1] + 1) ** 2 if ears is None else ears.receivers
+    shape = (room.shape[0], source.shape[1], receiver.shape[1], channels, frames)
     if kind == "numpy":
         made = np.empty(shape, np.float32)
-        _core.simulate_rooms(room, source, receiver, made, options, seed, seeds, threads)
+        _core.simulate_rooms(room, source, receiver, made, options, seed, seeds, None if ears is None else ears._set, threads)
         return made
+    if ears is not None:
+        raise ValueError("ears are on the CPU only; give arrays in host memory")
     from ._cuda import _device
     from ._cuda_libraries import F32, adapter
 
@@ -151,6 +155,7 @@ def simulate_rooms(
     diffuse: bool = False,
     highpass: float = 0.0,
     seed: Any = 1,
+    ears: Optional[SofaSet] = None,
     threads: Optional[int] = None,
 ) -> Any:
     """Computes impulse responses of shoebox rooms by image sources, on the cores of the CPU, or on the GPU where its arrays are.
@@ -172,9 +177,11 @@ def simulate_rooms(
     tail: noise of the same energy in their place; diffuse: this noise decays alike in all directions.
     highpass: Hz of a Butterworth filter of fourth order; 0: none. seed: of the noise; a whole number, or an array of one for
         each room. threads: as in convolve().
+    ears: an open set at `rate`, SofaSet(path, rate): a receiver has a channel for each ear of its head, which looks in its
+        direction; every image arrives through the response of the nearest measured direction. On the CPU only.
 
     Returns (rooms, sources, receivers, frames) of float32, or (rooms, sources, receivers, channels, frames) with
-    `ambisonic`. 1.0 is the pressure at 1 m from the source. Raises ValueError for what no room can be.
+    `ambisonic` or `ears`. 1.0 is the pressure at 1 m from the source. Raises ValueError for what no room can be.
 
     If an array is a tensor of PyTorch, so is the result; if one is a tensor or an array of CuPy on a GPU, the result is
     computed there, on the current stream, without waiting; graphs can capture it where all arrays are on the GPU. Their
@@ -209,5 +216,5 @@ def simulate_rooms(
     numbers = tuple(float(n) for n in (rate, temperature, humidity, images_seconds, images_level, highpass))
     options = ((origin, order, choose("formula", formula, FORMULAS), limit), numbers, (bool(air), bool(tail), bool(diffuse), alike))
     made = simulate_described(on.kind, described, sources, receivers, seeds, whole("seed", seed, 0, 2**63 - 1), options, frames,
-                              thread_count(threads))  # fmt: skip
-    return on.finish(made if order else made[:, :, :, 0])
+                              thread_count(threads), ears)  # fmt: skip
+    return on.finish(made if order or ears is not None else made[:, :, :, 0])

@@ -480,7 +480,8 @@ gpuconv_rooms_job job_of_rooms(const rooms_options &options, int64_t rooms, int6
 
 // Simulates rooms, whose arrays are the structures of gpuconv_rooms.h as rows of doubles (_rooms.py).
 void simulate_rooms(const rooms_in &room, const doubles_in &source, const doubles_in &receiver, const rooms_out &made,
-                    const rooms_options &options, uint64_t seed, const std::optional<seeds_in> &seeds, int threads) {
+                    const rooms_options &options, uint64_t seed, const std::optional<seeds_in> &seeds,
+                    const sofa_set *ears, int threads) {
     gpuconv_rooms_job job = job_of_rooms(options, (int64_t)room.shape(0), (int64_t)source.shape(1),
                                          (int64_t)receiver.shape(1), (int64_t)made.shape(4));
     job.room = reinterpret_cast<const gpuconv_room *>(room.data());
@@ -488,6 +489,7 @@ void simulate_rooms(const rooms_in &room, const doubles_in &source, const double
     job.receiver = reinterpret_cast<const gpuconv_room_point *>(receiver.data());
     job.seed = seed;
     job.seeds = seeds ? seeds->data() : nullptr;
+    job.ears = ears ? ears->set.get() : nullptr;
     borrowed on(threads);
     gpuconv_arrays *place = on.place();
     run_interruptible(on.own.cancel.get(),
@@ -537,7 +539,7 @@ void bind_arrays(nb::module_ &m) {
         "of `hop` frames of x, contiguous; `linear`: they cross over the hop. `pre`, `post`, `skip`: factors of the "
         "frames of x and y, contiguous, and of the rows of x that are added to y.");
     m.def("simulate_rooms", &simulate_rooms, nb::arg("room"), nb::arg("source"), nb::arg("receiver"), nb::arg("made"),
-          nb::arg("options"), nb::arg("seed"), nb::arg("seeds").none(), nb::arg("threads"),
+          nb::arg("options"), nb::arg("seed"), nb::arg("seeds").none(), nb::arg("ears").none(), nb::arg("threads"),
           "Simulates rooms into `made`. `options`: (origin, ambisonic, formula, order), (rate, temperature, humidity, "
           "seconds and level of images, high-pass), (air, tail, diffuse, alike).");
     nb::class_<planned_rooms>(m, "CudaRooms", "A simulation of rooms that is planned for its shapes and options.")

@@ -60,6 +60,11 @@ template <auto Free> struct deleter {
 
 using ir_owner = std::unique_ptr<gpuconv_ir, deleter<gpuconv_ir_free>>;
 
+// An open set of responses. Immutable: any number of threads may use it.
+struct sofa_set {
+    std::unique_ptr<gpuconv_sofa, deleter<gpuconv_sofa_free>> set;
+};
+
 // An impulse response, as Python sees it. Immutable.
 struct response {
     ir_owner ir;

@@ -15,11 +15,6 @@ namespace {
 
 using positions_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<2>, nb::c_contig, nb::ro>;
 
-// Immutable: any number of threads may use it.
-struct sofa_set {
-    std::unique_ptr<gpuconv_sofa, deleter<gpuconv_sofa_free>> set;
-};
-
 void open_set(sofa_set *self, const std::string &path, double rate) {
     gpuconv_sofa *set = nullptr;
     try {

@@ -90,7 +90,7 @@ says kd/wav.scp "u0 kd/u0.wav"
 batch 1 k --irs ir/h0.wav --preset speech --out kd --workers 1 --resume
 says "$work/log/err" "1 done before"
 mv k/kept k/segments
-batch 1 k --preset speech --out none
+batch 2 k --preset speech --out none
 says "$work/log/err" "k: names no responses; add --irs"
 [ ! -e none ] || fail "a list without responses was begun"
 batch 2 k --irs k/rir_list --out k
@@ -167,8 +167,8 @@ batch 0 t.tsv --out to
 gzip -c t.tsv | head -c 40 >cut.tsv.gz
 refuses 1 "compression is damaged" batch cut.tsv.gz --out none
 refuses 2 "--snr" batch --inputs c/a/x0.flac --irs ir/h0.wav --noises n/long.wav --out none
-refuses 1 "--snr needs noise" batch --inputs c/a/x0.flac --irs ir/h0.wav --snr 5 --out none
-refuses 1 "--segments is for a wav.scp" batch --inputs c/a/x0.flac --irs ir/h0.wav --segments none --out none
+refuses 2 "--snr needs noise" batch --inputs c/a/x0.flac --irs ir/h0.wav --snr 5 --out none
+refuses 2 "--segments is for a wav.scp" batch --inputs c/a/x0.flac --irs ir/h0.wav --segments none --out none
 
 # A row that fills a column which means nothing without another one fails.
 for cell in snr,5 noise_offset,1 gains,-3 starts,1; do

@@ -62,6 +62,22 @@ printf 'u0 x/u0.wav\nu1 x/u1.wav\n' >wav.scp
 batch 0 wav.scp --rooms "$rooms" --preset speech --out kaldi
 says kaldi/wav.scp "u0 kaldi/u0.wav" "u1 kaldi/u1.wav"
 
+# Heads of a SOFA set, whose file is opened once, and its change noticed.
+cp "$SOURCE/tests/sofa/head.sofa" 'a head.sofa'
+batch 0 --inputs 'x/u[01].wav' --rooms "$rooms sofa=a head.sofa" --preset speech --out ears
+says ears/manifest.csv ' sofa=a head.sofa",'
+response=$(cut -d'"' -f4 ears/manifest.csv | sed -n 2p)
+synth "${response% sofa=*} sofa=$SOURCE/tests/sofa/head.sofa" e.wav
+printf 'input,response\nx/u0.wav,e.wav\n' >ears.csv
+batch 0 ears.csv --preset speech --out head
+cmp head/u0.wav ears/u0.wav || fail "a room of ears is not its file"
+batch 0 ears/manifest.csv --out ears --resume
+says "$work/log/err" "2 done before"
+touch 'a head.sofa'
+batch 0 ears/manifest.csv --out ears --resume
+says "$work/log/err" "2 of 2 files, "
+grep -q "done before" "$work/log/err" && fail "rows were kept though their head has changed"
+
 # Wrong ones.
 refuses() {
     batch "$2" --inputs 'x/u0.wav' --rooms "$3" --out wrong
@@ -74,6 +90,11 @@ refuses "'height': a room has no such key" 2 'height=3'
 refuses "distance 'far'" 2 'distance=far'
 refuses "channels '65': a number of receivers from 1 to 64" 2 'channels=65'
 refuses "use one of rt60, absorption and materials" 2 'rt60=0.5 materials=carpet'
+refuses "sofa 'a head.sofa size=3x3x3': a SOFA file, in a text the last key" 2 'sofa=a head.sofa size=3x3x3'
+refuses "no.sofa" 1 'sofa=no.sofa'
+refuses "ambisonic 1; use one loudspeaker" 1 'ambisonic=1 sofa=a head.sofa'
+cp 'a head.sofa' wrong/h.sofa
+refuses "wrong/h.sofa: is read by the batch" 2 'sofa=wrong/h.sofa'
 refuses "no receiver 10 to 20 m from the source" 1 'size=3x3x3 distance=10:20'
 refuses "walls that absorb 99 %" 1 'size=30x30x30 rt60=0.1'
 batch 2 --inputs 'x/u0.wav' --rooms "$rooms" --irs r.wav --out wrong

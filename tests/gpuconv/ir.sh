@@ -233,12 +233,15 @@ cmp -s many-1.wav many-2.wav && fail "two rooms are one"
 awk -F, 'NR > 1 { d = sqrt(($6 - $11) ^ 2 + ($7 - $12) ^ 2 + ($8 - $13) ^ 2)
     if (!($2 >= 3 && $2 <= 10 && $3 >= 3 && $3 <= 8 && $4 >= 2.4 && $4 <= 4 && $5 >= 0.2 && $5 <= 0.6 && d >= 0.5 && d <= 3))
         exit bad = 1 } END { exit bad || NR != 4 }' many.csv || fail "drawn outside its ranges: $(cat many.csv)"
-runs ir synth room bands.wav --count 9 --size 7x5x3.6 --rt60 0.8,0.7,0.6,0.5,0.5,0.5 --rate 16000
-for k in 1 2 3 4 5 6 7 8 9; do "$GPUCONV" ir info bands-$k.wav; done | awk '
-    /^  channel 1, (250|500|1000|2000) Hz/ && $7 > 0 { sum[$3] += $7; count[$3]++ }
+# T30 of one response is off by chance (at 250 Hz by 5.7 %, standard deviation), so that a mean of few rooms says little. Within
+# an octave the decays of its neighbours mix: in double precision the images' energy has 0.997 of the time asked at 250 Hz, 300
+# rooms 1.013 +- 0.003.
+runs ir synth room bands.wav --count 36 --size 7x5x3.6 --rt60 0.8,0.7,0.6,0.5,0.5,0.5 --rate 16000
+"$GPUCONV" ir info bands-*.wav | awk '
+    /^  bands-.* channel 1, (250|500|1000|2000) Hz/ && $8 > 0 { sum[$4] += $8; count[$4]++ }
     END { want[250] = 0.7; want[500] = 0.6; want[1000] = 0.5; want[2000] = 0.5
-        for (hz in want) if (!(count[hz] == 9 && sum[hz] / 9 / want[hz] > 0.93 && sum[hz] / 9 / want[hz] < 1.06)) {
-            print hz, count[hz], sum[hz] / 9; exit 1 } }' || fail "decays by octaves"
+        for (hz in want) if (!(count[hz] == 36 && sum[hz] / 36 / want[hz] > 0.93 && sum[hz] / 36 / want[hz] < 1.05)) {
+            print hz, count[hz], sum[hz] / 36; exit 1 } }' || fail "decays by octaves"
 printf 'x y z\n1 2 1\n2.5 2 1\n' >places.txt
 runs ir synth room array.wav --receivers places.txt --source 3,1,1.5 --ambisonic 1 --rate 16000 \
     --materials brick,window,plaster,plaster,carpet,plasterboard

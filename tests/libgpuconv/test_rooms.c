@@ -274,8 +274,9 @@ static void bands_and_air_are_those_of_the_formula(void **state) {
 /* Walls that are alike in all bands have one sum for all; a wall that differs by a hair has one for each band. */
 static void walls_that_are_alike_need_one_sum(void **state) {
     (void)state;
-    enum { FRAMES = 3000 };
+    enum { FRAMES = 12000 };
     const double rates[] = {16000, 48000};
+    const int64_t origins[] = {50, -300, -9000, 50}; /* -9000: the decays of few bands do not serve the others */
     const gpuconv_room_point source = {{1.1, 0.9, 1.7}, 0, 0, 1}, receiver = {{2.9, 2.2, 1.2}, 30, 10, 0.5};
     for (int i = 0; i < 4; i++) {
         gpuconv_room room = {.size = {4.1, 3.3, 2.6}};
@@ -288,7 +289,7 @@ static void walls_that_are_alike_need_one_sum(void **state) {
         job.air = job.tail = true;
         job.images_seconds = 0.03;
         job.ambisonic = i / 2;
-        job.origin = 50;
+        job.origin = origins[i];
         guarded one = simulate(&job, 1);
         room.absorption[2][1] += 1e-9;
         guarded each = simulate(&job, 1);

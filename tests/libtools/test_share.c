@@ -199,6 +199,34 @@ static void a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores(void **st
     assert_true(two.devices > 0 && two.gpus > GC_SHARE_ALL / 2 && one.devices == 1 && one.gpus > GC_SHARE_ALL / 2);
 }
 
+static void the_simulation_of_a_room_counts_as_work_of_the_cores(void **state) {
+    (void)state;
+    static const char *const responses[] = {"room:size=5x4x3 rt60=0.5", "room:size=5x4x3 rt60=0.5 images=0.5",
+                                            "room:size=5x4x3 rt60=0.3,0.4,0.5,0.5,0.5,0.5"};
+    const gc_device device = {.threads = 1};
+    double before = 0;
+    make_gpu(1, 0);
+    for (int i = 0; i < 3; i++) {
+        gpuconv_error error = {0};
+        gc_manifest manifest;
+        gc_batch_rates file, room;
+        FILE *rows = fopen(files_path("rooms.csv"), "w");
+        fprintf(rows, "input,response,output\n%s,\"%s\",o.wav\n", files_path("x.wav"), responses[i]);
+        assert_int_equal(fclose(rows), 0);
+        gc_worker w = {.manifest = &manifest, .folder = "out", .responses = gc_responses_new(1 << 20, NULL)};
+        CHECK(!gc_manifest_read(files_path("rooms.csv"), NULL, &manifest, &error), "%s", error.message);
+        assert_true(gc_batch_estimate(&w, &device, &room));
+        gc_manifest_free(&manifest);
+        CHECK(!gc_manifest_read(files_path("rows.csv"), NULL, &manifest, &error), "%s", error.message);
+        assert_true(gc_batch_estimate(&w, &device, &file));
+        gc_manifest_free(&manifest);
+        gc_responses_free(w.responses);
+        CHECK(room.host > file.host + 2e-4 + before && room.host < file.host + 0.1, "room %d: %g s, a file %g s", i,
+              room.host, file.host);
+        before = i ? 0 : room.host - file.host;
+    }
+}
+
 static void every_stretch_of_rows_has_the_share(void **state) {
     (void)state;
     for (int share = 0; share <= GC_SHARE_ALL; share += 4096)
@@ -236,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_division_is_faster_than_cores_or_gpus_alone),
         cmocka_unit_test(a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores),
+        cmocka_unit_test(the_simulation_of_a_room_counts_as_work_of_the_cores),
         cmocka_unit_test(every_stretch_of_rows_has_the_share),
         cmocka_unit_test(rows_are_where_the_share_says_for_any_number_of_workers_and_gpus),
         cmocka_unit_test(without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why),

@@ -1,6 +1,8 @@
 """simulate_rooms and RandomRoom, on the CPU and on a GPU: shapes, values against a sum in double precision, graphs, and what
 they refuse. The C tests check the rest."""
 
+from pathlib import Path
+
 import gpuconv
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ except ImportError:
 DEVICES = ["cpu"] + (["cuda"] if torch and torch.cuda.is_available() and gpuconv.built_with_cuda else [])
 needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 needs_gpu = pytest.mark.skipif("cuda" not in DEVICES, reason="there is no GPU")
+HEAD = Path(__file__).resolve().parents[1] / "sofa/head.sofa"
 SIZE, SOURCE, RECEIVER = (5.0, 4.0, 3.0), (1.2, 2.3, 1.5), (3.7, 1.1, 1.4)
 
 
@@ -51,6 +54,32 @@ def test_shapes_broadcast():
     assert full.shape == (1, 1, 1, 9, 8000)
     same = gpuconv.simulate_rooms(SIZE, SOURCE, RECEIVER, rt60=octaves[:1] + octaves + octaves[-1:] * 2, air=True)
     np.testing.assert_allclose(full[..., 0, :], same, atol=1e-6)
+
+
+def test_ears_hear_an_image_as_their_set_has_its_direction():
+    ears = gpuconv.SofaSet(HEAD, 16000)
+    azimuth, elevation, _ = ears.directions[len(ears) // 3]
+    turn, up = np.radians([azimuth + 30, elevation])
+    distance, at = 400 * 343.2 / 16000, np.array((15.0, 15.0, 15.0))
+    source = at + distance * np.array((np.cos(up) * np.cos(turn), np.cos(up) * np.sin(turn), np.sin(up)))
+    options = {"absorption": 1.0, "frames": 900, "receiver_direction": (30, 0), "ears": ears}
+    made = gpuconv.simulate_rooms((30, 30, 30), source, at, **options)
+    want = ears.responses((azimuth, elevation), interpolate="nearest").reshape(ears.receivers, -1) / distance
+    assert made.shape == (1, 1, 1, ears.receivers, 900)
+    begin = 400 - ears.lead
+    np.testing.assert_allclose(made[0, 0, 0, :, begin : begin + want.shape[1]], want, atol=1e-3 * abs(want).max())
+    if torch:
+        np.testing.assert_array_equal(gpuconv.simulate_rooms((30, 30, 30), torch.tensor(source), at, **options).numpy(), made)
+    with pytest.raises(ValueError, match="16000 Hz"):
+        gpuconv.simulate_rooms((30, 30, 30), source, at, **{**options, "ears": gpuconv.SofaSet(HEAD)})
+    with pytest.raises(ValueError, match="ambisonic 1"):
+        gpuconv.simulate_rooms((30, 30, 30), source, at, ambisonic=1, **options)
+
+
+@needs_gpu
+def test_a_gpu_refuses_ears():
+    with pytest.raises(ValueError, match="ears are on the CPU only"):
+        gpuconv.simulate_rooms(torch.tensor(SIZE, device="cuda"), SOURCE, RECEIVER, rt60=0.3, ears=gpuconv.SofaSet(HEAD, 16000))
 
 
 @pytest.mark.parametrize(

@@ -301,10 +301,6 @@ static int check(const options *o, const char *path, int *device, int *devices) 
     if (o->rooms && (o->irs || o->pick))
         return gc_print_error(GC_EXIT_USAGE, "--rooms and --%s exclude each other; try --help",
                               o->irs ? "irs" : "pick");
-    static gc_room_set rooms;
-    gpuconv_error error;
-    if (o->rooms && gc_room_set_parse(o->rooms, &rooms, &error))
-        return gc_print_error(GC_EXIT_USAGE, "--rooms: %s; try --help", error.message);
     if (o->id_suffix && !gc_text_is_utf8(o->id_suffix))
         return gc_print_error(GC_EXIT_USAGE, "--id-suffix '%.60s': is not UTF-8; try --help", o->id_suffix);
     if (o->devices && !parse_devices(o->devices, device, devices))
@@ -338,7 +334,8 @@ static int run(options *o, const char *path) {
         status = read_manifest(o, path, &defaults, &m, &error);
     gc_texts_clear(&defaults);
     if (status)
-        return gc_print_error(gc_exit_of(status), "%s", error.message);
+        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
+                              error.message);
     const bool first = !ranks || ranks->rank == 0;
     const gc_batch b = {.manifest = &m,
                         .folder = o->out,
@@ -397,7 +394,7 @@ static struct poptOption table[] = {
      "responses for each input: one at random, all, or one in turn (default: random)", words_pick},
     {"rooms", '\0', POPT_ARG_STRING, &given.rooms, 0,
      "instead of --irs: a room for each input, drawn from ranges and simulated: size, rt60, absorption, materials, "
-     "distance, pattern, channels, ambisonic, images, source and receiver, as gpuconv ir synth room has them, such as "
+     "distance, pattern, channels, ambisonic, images, source, receiver and (last) sofa, as gpuconv ir synth room has them, such as "
      "'size=3:10x3:8x2.4:4 rt60=0.2:1.0 distance=0.5:3'",
      "'KEY=VALUE...'"},
     {"seed", '\0', POPT_ARG_LONGLONG, &given.seed, GC_RANGE_ANY_COUNT, "seed of all random choices (default: 0)",

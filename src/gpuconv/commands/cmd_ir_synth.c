@@ -1,6 +1,7 @@
 /* gpuconv ir synth: synthesizes impulse responses. */
 #include "cli/cli.h"
 #include "commands.h"
+#include "libgpuconv/core/os.h"
 #include "libtools/room/room_set.h"
 #include "libtools/room/synth.h"
 
@@ -28,9 +29,10 @@ static int report(gpuconv_status status, const gpuconv_error *error) {
 /* Sets the keys of a room from the options of the same names, of which `rest` says whether one is given besides size,
  * rt60 and distance. */
 static int read_options(gc_room_set *set, bool *rest) {
-    char *const texts[] = {synth.size,      synth.rt60,    synth.distance, synth.absorption,
-                           synth.materials, synth.pattern, synth.receivers};
-    static const char *const keys[] = {"size", "rt60", "distance", "absorption", "materials", "pattern", "receivers"};
+    char *const texts[] = {synth.size,      synth.rt60,    synth.distance,  synth.absorption,
+                           synth.materials, synth.pattern, synth.receivers, synth.sofa};
+    static const char *const keys[] = {"size",      "rt60",    "distance",  "absorption",
+                                       "materials", "pattern", "receivers", "sofa"};
     gpuconv_error error = {0};
     gpuconv_status status = GPUCONV_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; i++)
@@ -44,8 +46,7 @@ static int read_options(gc_room_set *set, bool *rest) {
         status = gc_room_set_put(set, "receiver", *s, &error);
     if (status == GPUCONV_ERROR_ARGUMENT)
         return gc_print_error(GC_EXIT_USAGE, "--%s; try --help", error.message);
-    *rest =
-        *rest || synth.source || synth.receiver || synth.ambisonic || synth.sofa || synth.count || synth.images >= 0;
+    *rest = *rest || synth.source || synth.receiver || synth.ambisonic || synth.count || synth.images >= 0;
     return report(status, &error);
 }
 
@@ -80,12 +81,8 @@ static int run_synth(const char **arguments, int count) {
         set.images = synth.images;
         set.seed = (uint64_t)synth.seed;
         set.count = synth.count;
-        gpuconv_sofa *ears = NULL;
-        gpuconv_status made = synth.sofa ? gpuconv_sofa_open(synth.sofa, synth.rate, &ears, &error) : GPUCONV_OK;
-        if (!made)
-            made = gc_room_set_write(&set, ears, synth.rate, arguments[1], &error);
-        gpuconv_sofa_free(ears);
-        return report(made, &error);
+        gc_os_keep_freed_memory(); /* of one room for the next */
+        return report(gc_room_set_write(&set, synth.rate, arguments[1], &error), &error);
     }
     settings.kind = (gc_synth_kind)kind;
     for (int a = 0; a < 3; a++)

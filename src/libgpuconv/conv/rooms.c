@@ -151,53 +151,48 @@ static gpuconv_status prepare_room(const gc_rooms *r, int64_t index, gpuconv_err
     const gpuconv_rooms_job *job = &r->job;
     const gpuconv_room *room = &job->room[index];
     gc_room *made = &r->room[index];
+    const bool timed = room->rt60[0] > 0;
     directions d;
     double before[6] = {0}, of_unit = 0, slowest = HUGE_VAL;
     bool none = true;
     gpuconv_status status = GPUCONV_OK;
-    for (int w = 0; w < 6; w++)
-        for (int b = 0; b < GPUCONV_ROOM_BANDS; b++) {
-            none = none && !(room->absorption[w][b] > 0);
-            made->loss[w][b] = room->absorption[w][b] < 1 ? -log1p(-room->absorption[w][b]) : HUGE_VAL;
-        }
+    for (int i = 0; i < 6 * GPUCONV_ROOM_BANDS; i++)
+        none = none && !(room->absorption[i / GPUCONV_ROOM_BANDS][i % GPUCONV_ROOM_BANDS] > 0);
     made->reach = job->images_seconds > 0 ? job->images_seconds * r->speed : HUGE_VAL;
+    made->bands = job->air ? r->bands : 1;
     for (int b = 0; b < r->bands && !status; b++) {
         double loss[6], sum = 0;
+        bool same = b > 0;
         for (int w = 0; w < 6; w++) {
-            if (room->rt60[0] > 0 && none)
-                made->loss[w][b] = 1;
+            const double absorption = room->absorption[w][b];
+            loss[w] = timed && none ? 1 : absorption < 1 ? -log1p(-absorption) : 100;
+            made->loss[w][b] = timed || absorption < 1 ? loss[w] : HUGE_VAL;
+            sum += loss[w];
+            same = same && loss[w] == before[w];
+            before[w] = loss[w];
+        }
+        if (timed && !(sum > 0))
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                           "room[%lld].absorption is 0 at all walls in band %d, which rt60 has to reach",
+                           (long long)index, b);
+        if (timed && job->formula == GPUCONV_ROOM_IMAGES && !same) {
+            find_directions(room, loss, &d);
+            of_unit = decay_of(&d);
+        }
+        if (timed)
+            status = set_losses(r, index, b, of_unit, error);
+        sum = 0;
+        for (int w = 0; w < 6; w++) {
             loss[w] = fmin(made->loss[w][b], 100);
             sum += loss[w];
-        }
-        if (room->rt60[0] > 0) {
-            bool same = b > 0;
-            for (int w = 0; w < 6; w++) {
-                same = same && loss[w] == before[w];
-                before[w] = made->loss[w][b] = loss[w];
-            }
-            if (!(sum > 0))
-                return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
-                               "room[%lld].absorption is 0 at all walls in band %d, which rt60 has to reach",
-                               (long long)index, b);
-            if (job->formula == GPUCONV_ROOM_IMAGES && !same) {
-                find_directions(room, loss, &d);
-                of_unit = decay_of(&d);
-            }
-            status = set_losses(r, index, b, of_unit, error);
-            for (int w = 0; w < 6; w++)
-                loss[w] = made->loss[w][b];
-            sum = loss[0] + loss[1] + loss[2] + loss[3] + loss[4] + loss[5];
+            if (made->loss[w][b] != made->loss[w][0])
+                made->bands = r->bands;
         }
         if (job->images_level > 0 && sum < slowest && !status) {
             slowest = sum;
             find_directions(room, loss, &d);
         }
     }
-    made->bands = job->air ? r->bands : 1;
-    for (int w = 0; w < 6; w++)
-        for (int b = 1; b < r->bands; b++)
-            if (made->loss[w][b] != made->loss[w][0])
-                made->bands = r->bands;
     if (job->images_level > 0 && slowest > 0 && !status)
         made->reach = fmin(made->reach, fall(&d, job->images_level * log(10) / 10, false));
     return status;

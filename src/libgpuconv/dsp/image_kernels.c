@@ -88,6 +88,14 @@ static void add(const gc_image_row *row, float *sums) {
     }
 }
 
+/* Returns a number below 2^52 as a double; instruction sets before AVX-512 have no such conversion in vectors. */
+ALWAYS_INLINE double to_double(uint64_t number) {
+    const uint64_t bits = number | UINT64_C(0x4330000000000000); /* 2^52 + number */
+    double value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value - 0x1p52;
+}
+
 /* Makes directions and distances from the first receiver; the sign of an amplitude is that of `sign`. */
 ALWAYS_INLINE void draw_places(const gc_image_field *f, uint64_t seed, int64_t first, int count, double *far,
                                double *sign, double direction[3][GC_IMAGE_BLOCK]) {
@@ -95,10 +103,11 @@ ALWAYS_INLINE void draw_places(const gc_image_field *f, uint64_t seed, int64_t f
     for (int i = 0; i < count; i++) {
         uint64_t state = gc_mix_bits(seed + (uint64_t)(first + i));
         const uint64_t a = gc_random_bits(&state), b = gc_random_bits(&state);
-        far[i] = ((double)(first + i) + (double)(int64_t)(a >> 11) * 0x1p-53) * f->shell;
+        const double part = to_double(a >> 32) * 0x1p-32 + to_double(a >> 11 & 0x1fffff) * 0x1p-53;
+        far[i] = (to_double((uint64_t)(first + i)) + part) * f->shell;
         sign[i] = a & 1 ? -1 : 1;
-        direction[2][i] = (double)(int64_t)(b >> 32) * 0x1p-31 - 1;
-        turn[i] = (double)(int64_t)(b & 0xffffffff) * 0x1p-32;
+        direction[2][i] = to_double(b >> 32) * 0x1p-31 - 1;
+        turn[i] = to_double(b & 0xffffffff) * 0x1p-32;
     }
     for (int i = 0; i < count; i++) { /* sine and cosine of a turn, by their series within an eighth of one */
         const int quarter = (int)(turn[i] * 4 + 0.5);
@@ -168,17 +177,21 @@ ALWAYS_INLINE void reduce_eight(const float *sums, const float *taps, int lanes,
         *(eight *)(to + (int64_t)n * lanes) = sum[n];
 }
 
-/* Reduces TOGETHER frames of one lane. */
-ALWAYS_INLINE void reduce_one(const float *sums, const float *taps, float *to) {
-    vec sum[TOGETHER] = {{0}};
+/* Reduces TOGETHER frames of one lane, and as many `apart` frames later: so many multiply-adds are in flight at once.
+ */
+ALWAYS_INLINE void reduce_one(const float *sums, const float *taps, int64_t apart, float *to) {
+    vec sum[2][TOGETHER] = {{{0}}};
     for (int j = 0; j < GC_IMAGE_TAPS; j += LANES)
-        for (int n = 0; n < TOGETHER; n++)
-            sum[n] += load(sums + n * GC_IMAGE_STEPS + j) * load(taps + j);
-    for (int n = 0; n < TOGETHER; n++) {
-        to[n] = 0;
-        for (int k = 0; k < LANES; k++)
-            to[n] += sum[n][k];
-    }
+        for (int half = 0; half < 2; half++)
+            for (int n = 0; n < TOGETHER; n++)
+                sum[half][n] += load(sums + (half * apart + n) * GC_IMAGE_STEPS + j) * load(taps + j);
+    for (int half = 0; half < 2; half++)
+        for (int n = 0; n < TOGETHER; n++) {
+            float total = 0;
+            for (int k = 0; k < LANES; k++)
+                total += sum[half][n][k];
+            to[half * apart + n] = total;
+        }
 }
 
 static void reduce(const float *sums, const float *taps, int lanes, int64_t frames, float *to) {
@@ -187,8 +200,9 @@ static void reduce(const float *sums, const float *taps, int lanes, int64_t fram
     for (int j = 0; j < GC_IMAGE_TAPS; j++)
         middle[j] = taps[j];
     sums += lanes;
-    for (int64_t n = 0; n < frames && lanes == 1; n += TOGETHER)
-        reduce_one(sums + n * GC_IMAGE_STEPS, taps, to + n);
+    const int64_t half = (frames + 2 * TOGETHER - 1) / (2 * TOGETHER) * TOGETHER;
+    for (int64_t n = 0; n < half && lanes == 1; n += TOGETHER)
+        reduce_one(sums + n * GC_IMAGE_STEPS, taps, half, to + n);
     for (int64_t n = 0; n < frames && lanes > 1; n += TOGETHER)
         for (int k = 0; k < lanes; k += 8)
             reduce_eight(sums + n * GC_IMAGE_STEPS * lanes + k, middle, lanes, to + n * lanes + k);

@@ -60,7 +60,7 @@ typedef struct gc_image_kernels {
     void (*draw)(const gc_image_field *field, uint64_t seed, int64_t first, int count, gc_image_drawn *drawn);
 
     /* Writes frame n, lane k: to[n lanes + k] = sum over j of taps[j] sums[(GC_IMAGE_STEPS n + j + 1) lanes + k].
-     * `to` has room for a multiple of four frames, which are written. */
+     * `to` has room for a multiple of eight frames, which are written. */
     void (*reduce)(const float *sums, const float *taps, int lanes, int64_t frames, float *to);
 } gc_image_kernels;
 

@@ -27,7 +27,6 @@ static double air_decay(double hz) {
 
 gpuconv_status gc_room_response(const struct room *room, uint64_t seed, gc_sound *sound, gpuconv_error *error) {
     gpuconv_room walls = {.size = {room->size[0], room->size[1], room->size[2]}};
-    gpuconv_room_point source[2], receiver[2];
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
     gpuconv_arrays *place = NULL;
     float *samples = NULL;
@@ -37,20 +36,14 @@ gpuconv_status gc_room_response(const struct room *room, uint64_t seed, gc_sound
         for (int w = 0; w < 6; w++)
             walls.absorption[w][b] = -expm1(-0.1 * room->share[w]);
     }
-    for (int i = 0; i < room->receivers; i++) {
-        const struct receiver *r = &room->receiver[i];
-        receiver[i] = (gpuconv_room_point){{r->at[0], r->at[1], r->at[2]}, r->aim, 0, r->omni};
-    }
-    for (int i = 0; i < room->sources; i++) {
-        source[i] = (gpuconv_room_point){{room->source[i][0], room->source[i][1], room->source[i][2]}, 0, 0, 1};
-        for (int k = 0; k < room->receivers; k++)
-            nearest = fmin(nearest, gc_room_distance(source[i].at, receiver[k].at));
-    }
+    for (int i = 0; i < room->sources * room->receivers; i++)
+        nearest = fmin(nearest,
+                       gc_room_distance(room->source[i / room->receivers].at, room->receiver[i % room->receivers].at));
     job.room = &walls;
     job.rooms = 1;
-    job.source = source;
+    job.source = room->source;
     job.sources = room->sources;
-    job.receiver = receiver;
+    job.receiver = room->receiver;
     job.receivers = room->receivers;
     job.rate = RATE;
     job.frames = (int64_t)(room->seconds * RATE);
@@ -83,10 +76,6 @@ gpuconv_status gc_room_response(const struct room *room, uint64_t seed, gc_sound
 
 gc_synth gc_synth_default(void) {
     return (gc_synth){.kind = GC_SYNTH_ROOM, .channels = 2, .rate = RATE, .seed = 1};
-}
-
-static double least(double a, double b) {
-    return a < b ? a : b;
 }
 
 /* Returns the decay time of walls that cause `rt60` together with air, at a frequency where air alone has a longer one.
@@ -160,7 +149,7 @@ static gpuconv_status describe_room(const gc_synth *s, struct room *room, double
                            room->size[axis]);
         volume *= room->size[axis];
     }
-    double rt60 = s->rt60 != 0 ? s->rt60 : least(0.15 * cbrt(volume), 6);
+    double rt60 = s->rt60 != 0 ? s->rt60 : fmin(0.15 * cbrt(volume), 6);
     if (!(rt60 >= 0.1 && rt60 <= 20))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room's RT60 is 0.1 to 20 s, not %g", rt60);
     set_decay(room, rt60);
@@ -175,18 +164,19 @@ static gpuconv_status describe_room(const gc_synth *s, struct room *room, double
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a room has 1, 2 or 4 channels, not %d", s->channels);
     room->sources = s->channels == 4 ? 2 : 1;
     room->receivers = s->channels == 1 ? 1 : 2;
-    double x = 0.13 * room->size[0], y = room->size[1], height = least(1.5, 0.55 * room->size[2]);
-    double spread = least(0.24 * y, 3), pair = least(0.12 * y, 0.6);
+    double x = 0.13 * room->size[0], y = room->size[1], height = fmin(1.5, 0.55 * room->size[2]);
+    double spread = fmin(0.24 * y, 3), pair = fmin(0.12 * y, 0.6);
     for (int i = 0; i < room->sources; i++) {
         double off = room->sources == 1 ? 0.01 * y : (i ? 1 : -1) * spread;
-        memcpy(room->source[i], (double[3]){x, 0.47 * y + off, height}, sizeof room->source[i]);
+        room->source[i] = (gpuconv_room_point){.at = {x, 0.47 * y + off, height}, .omni = 1};
     }
     for (int i = 0; i < room->receivers; i++) {
         double off = room->receivers == 1 ? 0 : (i ? 1 : -1) * pair / 2;
-        struct receiver *r = &room->receiver[i];
-        memcpy(r->at, (double[3]){x + distance, 0.48 * y + off, 1.07 * height}, sizeof r->at);
-        r->aim = room->receivers == 1 ? 180 : i ? 150 : 210; /* towards the source, a pair at an angle */
-        r->omni = 0.7;
+        room->receiver[i] = (gpuconv_room_point){.at = {x + distance, 0.48 * y + off, 1.07 * height},
+                                                 .azimuth = room->receivers == 1 ? 180
+                                                            : i                  ? 150
+                                                                : 210, /* towards the source, a pair at an angle */
+                                                 .omni = 0.7};
     }
     return GPUCONV_OK;
 }
@@ -248,25 +238,19 @@ static gpuconv_status synthesize(const gc_synth *s, gc_sound *sound, gpuconv_err
 
 /* Trims the sound and converts it to a response object at `rate`. */
 static gpuconv_status to_response(gc_sound *sound, double rate, gpuconv_ir **ir, gpuconv_error *error) {
-    float *planes[MAX_CHANNELS] = {0};
-    gpuconv_status status = GPUCONV_OK;
-    *ir = NULL;
     gc_sound_trim(sound, ldexp(0.5, -23));
-    for (int c = 0; c < sound->channels && !status; c++) {
-        if (!(planes[c] = gc_calloc(sound->frames, sizeof **planes)))
-            status = gc_fail_memory(error, "the response");
-        for (long i = 0; i < sound->frames && !status; i++)
-            planes[c][i] = (float)sound->channel[c][i];
-    }
-    if (!status)
-        status = gpuconv_ir_new((const float *const *)planes, sound->channels, sound->frames, RATE, ir, error);
-    for (int c = 0; c < sound->channels; c++)
-        free(planes[c]);
-    if (!status && rate != RATE) {
-        gpuconv_ir *original = *ir;
-        status = gpuconv_ir_resample(original, rate, ir, error);
-        gpuconv_ir_free(original);
-    }
+    const int64_t frames = sound->frames;
+    float *taps = gc_alloc(frames * sound->channels, sizeof *taps);
+    for (int64_t i = 0; i < frames * sound->channels && taps; i++)
+        taps[i] = (float)sound->channel[i / frames][i % frames];
+    gpuconv_ir *made = taps ? gc_ir_own(taps, sound->channels, frames, RATE) : NULL;
+    *ir = made;
+    if (!made)
+        return gc_fail_memory(error, "the response");
+    if (rate == RATE)
+        return GPUCONV_OK;
+    const gpuconv_status status = gpuconv_ir_resample(made, rate, ir, error);
+    gpuconv_ir_free(made);
     return status;
 }
 

@@ -22,6 +22,7 @@
 #include <string.h>
 
 enum { TRIES = 10000 };
+#define SOFA_KEY "sofa="
 #define LONGEST 20.0 /* seconds of a response */
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------- */
@@ -49,12 +50,12 @@ static const char material_words[] =
 const char gc_pattern_words[] = "omni|wide-cardioid|cardioid|supercardioid|hypercardioid|figure-eight";
 static const double pattern_omni[] = {1, 0.75, 0.5, 0.37, 0.25, 0};
 
-/* Spreads 1, 6 (125 to 4000 Hz) or 9 values over the octaves. Returns false for another number of values. */
-static bool spread(const double *values, int count, double octaves[GPUCONV_ROOM_BANDS]) {
-    const bool known = count == 1 || count == 6 || count == GPUCONV_ROOM_BANDS;
-    for (int b = 0; b < GPUCONV_ROOM_BANDS && known; b++)
-        octaves[b] = values[count == 1 ? 0 : count == 6 ? (b < 1 ? 0 : b > 6 ? 5 : b - 1) : b];
-    return known;
+/* Returns which of 1, 6 (125 to 4000 Hz) or 9 values belongs to an octave; -1 for another number of values. */
+static int value_of(int octave, int count) {
+    return count == 1                    ? 0
+           : count == 6                  ? (int)gc_min(gc_max(octave - 1, 0), 5)
+           : count == GPUCONV_ROOM_BANDS ? octave
+                                         : -1;
 }
 
 /* Parses LOW:HIGH or one number, within a range. */
@@ -96,17 +97,10 @@ static int parse_spans(const char *text, const char *dividers, gc_room_span rang
 
 static bool parse_rt60(const char *text, gc_room_set *set) {
     gc_room_span span[GPUCONV_ROOM_BANDS];
-    double low[GPUCONV_ROOM_BANDS], high[GPUCONV_ROOM_BANDS], octaves[2][GPUCONV_ROOM_BANDS];
     const int count = parse_spans(text, ",", (gc_room_span){0.1, 20}, span, GPUCONV_ROOM_BANDS);
-    for (int i = 0; i < count; i++) {
-        low[i] = span[i].low;
-        high[i] = span[i].high;
-    }
-    if (!count || !spread(low, count, octaves[0]) || !spread(high, count, octaves[1]))
-        return false;
-    for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
-        set->rt60[b] = (gc_room_span){octaves[0][b], octaves[1][b]};
-    return true;
+    for (int b = 0; b < GPUCONV_ROOM_BANDS && value_of(b, count) >= 0; b++)
+        set->rt60[b] = span[value_of(b, count)];
+    return value_of(0, count) >= 0;
 }
 
 /* Parses walls divided by slashes, each with 1, 6 or 9 numbers, or names of materials divided by commas. */
@@ -118,13 +112,14 @@ static bool parse_walls(const char *key, const char *text, gc_room_set *set) {
                 gc_format(set->walls, sizeof set->walls, "%s=%s", key, text) < (int)sizeof set->walls;
     for (int w = 0; w < 6 && good; w++) {
         const char *wall = part[walls == 1 ? 0 : w];
-        double value[GPUCONV_ROOM_BANDS] = {0};
-        const int material = named ? gc_word_find(wall, strlen(wall), material_words) : -1;
-        good = material >= 0 ? spread(materials[material], 6, set->absorption[w])
-               : named       ? false
-                       : spread(value, gc_numbers_parse(wall, ",", value, GPUCONV_ROOM_BANDS), set->absorption[w]);
-        for (int b = 0; b < GPUCONV_ROOM_BANDS && good; b++)
+        double value[GPUCONV_ROOM_BANDS];
+        const int material = named ? gc_word_find(wall, strlen(wall), material_words) : 0;
+        const int count = named ? 6 : gc_numbers_parse(wall, ",", value, GPUCONV_ROOM_BANDS);
+        good = material >= 0 && value_of(0, count) >= 0;
+        for (int b = 0; b < GPUCONV_ROOM_BANDS && good; b++) {
+            set->absorption[w][b] = (named ? materials[material] : value)[value_of(b, count)];
             good = set->absorption[w][b] >= 0 && set->absorption[w][b] <= 1;
+        }
     }
     return good;
 }
@@ -136,10 +131,6 @@ static bool parse_point(const char *text, gpuconv_room_point *points, int *count
         return false;
     points[(*count)++] = (gpuconv_room_point){{v[0], v[1], v[2]}, v[3], v[4], 1};
     return true;
-}
-
-static bool parse_integer(const char *text, int64_t least, int64_t most, int64_t *value) {
-    return gc_integer_parse(text, value) && *value >= least && *value <= most;
 }
 
 /* Reads rows of X Y Z, or of X Y Z AZIMUTH ELEVATION, as receivers. */
@@ -190,17 +181,32 @@ static const char *const keys[][2] = {
     {"pattern", "one of "},
     {"channels", "a number of receivers from 1 to 64"},
     {"ambisonic", "an order from 0 to 4"},
+    {"sofa", "a SOFA file, in a text the last key; its name has none of =, | and \""},
     {"images", "a number of seconds from 0 to 20"},
     {"seed", "a whole number from 0 on"},
     {"source", "X,Y,Z or X,Y,Z,AZIMUTH,ELEVATION, at most 300 times"},
     {"receiver", "X,Y,Z or X,Y,Z,AZIMUTH,ELEVATION, at most 1024 times"},
     {"receivers", "a file"}};
-enum { SIZE, RT60, DISTANCE, ABSORPTION, MATERIALS, PATTERN, CHANNELS, AMBISONIC, IMAGES, SEED, SOURCE, RECEIVER };
+enum {
+    SIZE,
+    RT60,
+    DISTANCE,
+    ABSORPTION,
+    MATERIALS,
+    PATTERN,
+    CHANNELS,
+    AMBISONIC,
+    SOFA,
+    IMAGES,
+    SEED,
+    SOURCE,
+    RECEIVER
+};
 
 /* Parses the value of a key but `receivers`. */
 static bool parse_value(gc_room_set *set, int key, const char *value) {
+    const int64_t most = key == CHANNELS ? 64 : key == AMBISONIC ? 4 : INT64_MAX;
     int64_t number = 0;
-    bool good;
     switch (key) {
     case SIZE:
         return parse_spans(value, "x,", (gc_room_span){0.1, 1000}, set->size, 3) > 1;
@@ -213,6 +219,9 @@ static bool parse_value(gc_room_set *set, int key, const char *value) {
         return parse_walls(keys[key][0], value, set);
     case PATTERN:
         return (set->pattern = gc_word_find(value, strlen(value), gc_pattern_words)) >= 0;
+    case SOFA:
+        return *value && !strpbrk(value, "=|\"") && strlen(value) < sizeof set->sofa &&
+               memcpy(set->sofa, value, strlen(value) + 1);
     case IMAGES:
         return gc_number_parse(value, &set->images) && set->images >= 0 && set->images <= 20;
     case SOURCE:
@@ -220,12 +229,13 @@ static bool parse_value(gc_room_set *set, int key, const char *value) {
     case RECEIVER:
         return parse_point(value, set->receiver, &set->receivers, GC_ROOM_RECEIVERS);
     default:
-        good = parse_integer(value, key == CHANNELS, key == CHANNELS ? 64 : key == AMBISONIC ? 4 : INT64_MAX, &number);
+        if (!gc_integer_parse(value, &number) || number < (key == CHANNELS) || number > most)
+            return false;
         if (key == SEED)
             set->seed = (uint64_t)number;
         else
             *(key == CHANNELS ? &set->drawn : &set->ambisonic) = (int)number;
-        return good;
+        return true;
     }
 }
 
@@ -254,7 +264,8 @@ bool gc_is_room(const char *response) {
 }
 
 const char *gc_response_path(const char *response) {
-    return response && gc_is_room(response) ? NULL : response;
+    const char *sofa = response && gc_is_room(response) ? strstr(response, SOFA_KEY) : NULL;
+    return sofa ? sofa + strlen(SOFA_KEY) : response && gc_is_room(response) ? NULL : response;
 }
 
 gpuconv_status gc_room_set_parse(const char *text, gc_room_set *set, gpuconv_error *error) {
@@ -265,6 +276,10 @@ gpuconv_status gc_room_set_parse(const char *text, gc_room_set *set, gpuconv_err
         char *value = strchr(word, '=');
         if (value)
             *value++ = 0;
+        if (strcmp(word, keys[SOFA][0]) == 0 && *rest) { /* has the rest of the text */
+            rest[-1] = ' ';
+            rest += strlen(rest);
+        }
         status = gc_room_set_put(set, word, value ? value : "", error);
     }
     free(copy);
@@ -292,7 +307,6 @@ static bool put_points(gc_buffer *t, const char *key, const gpuconv_room_point *
 }
 
 char *gc_room_set_text(const gc_room_set *set, int source) {
-    char names[sizeof "hypercardioid"];
     gc_buffer t = {0};
     bool good = put(&t, GC_ROOM_PREFIX "size=%.7gx%.7gx%.7g", set->size[0].low, set->size[1].low, set->size[2].low);
     int octaves = 1;
@@ -307,12 +321,12 @@ char *gc_room_set_text(const gc_room_set *set, int source) {
         const char *word = gc_pattern_words;
         for (int i = 0; i < set->pattern; i++)
             word = strchr(word, '|') + 1;
-        (void)gc_format(names, sizeof names, "%.*s", (int)strcspn(word, "|"), word);
-        good = good && put(&t, " pattern=%s", names);
+        good = good && put(&t, " pattern=%.*s", (int)strcspn(word, "|"), word);
     }
     good = good && (!set->ambisonic || put(&t, " ambisonic=%d", set->ambisonic)) &&
            (set->images < 0 || put(&t, " images=%.7g", set->images)) &&
-           put(&t, " seed=%llu", (unsigned long long)set->seed + (source < 0 ? 0 : (unsigned)source));
+           put(&t, " seed=%llu", (unsigned long long)set->seed + (source < 0 ? 0 : (unsigned)source)) &&
+           (!*set->sofa || put(&t, " " SOFA_KEY "%s", set->sofa));
     if (good)
         return t.bytes;
     free(t.bytes);
@@ -410,6 +424,31 @@ static double longest_decay(const gpuconv_room *room, double speed) {
     return longest;
 }
 
+/* Returns the time in seconds until which a room has images. */
+static double images_of(const gc_room_set *set) {
+    return set->images >= 0 ? set->images
+                            : 0.075 + 0.005 * cbrt(set->size[0].low * set->size[1].low * set->size[2].low);
+}
+
+double gc_room_seconds(const char *response, const gpuconv_ir *ir) {
+    static const double image = 5e-9, frame = 65e-9, frame_of_octaves = 250e-9, frame_of_ears = 2e-6;
+    gc_room_set *set = gc_is_room(response) ? gc_alloc(1, sizeof *set) : NULL;
+    double seconds = 0;
+    if (set && !gc_room_set_parse(response, set, NULL)) {
+        const double far = 343 * fmin(images_of(set), (double)ir->frames / ir->rate);
+        bool alike = true;
+        for (int b = 1; b < GPUCONV_ROOM_BANDS; b++)
+            for (int w = 0; w < 6; w++)
+                alike = alike && set->rt60[b].low == set->rt60[0].low && set->absorption[w][b] == set->absorption[w][0];
+        seconds = 4.19 * pow(far, 3) / (set->size[0].low * set->size[1].low * set->size[2].low) * image +
+                  (double)ir->frames * (*set->sofa ? frame_of_ears
+                                        : alike    ? frame
+                                                   : frame_of_octaves);
+    }
+    free(set);
+    return seconds * ir->planes;
+}
+
 /* Returns the job of a drawn room, which is written to *room. */
 static gpuconv_rooms_job job_of(const gc_room_set *set, double rate, gpuconv_room *room) {
     gpuconv_rooms_job job = gpuconv_rooms_job_default();
@@ -429,8 +468,7 @@ static gpuconv_rooms_job job_of(const gc_room_set *set, double rate, gpuconv_roo
     job.rate = rate;
     job.frames = (int64_t)(fmin(1.1 * longest_decay(room, speed) + 0.1 + direct, LONGEST) * rate);
     job.air = job.tail = true;
-    job.images_seconds =
-        set->images >= 0 ? set->images : 0.075 + 0.005 * cbrt(room->size[0] * room->size[1] * room->size[2]);
+    job.images_seconds = images_of(set);
     job.images_order = set->images == 0 ? 0 : -1;
     job.highpass = 25;
     job.seed = gc_mix_bits(set->seed);
@@ -443,6 +481,9 @@ gpuconv_status gc_room_job_read(const char *text, bool receiver_moves, gc_room_j
     if (!status && !given->receivers && !receiver_moves)
         status =
             gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: has no receiver; name receiver=X,Y,Z, or a path for it", text);
+    if (!status && *given->sofa)
+        status = gc_fail(error, GPUCONV_ERROR_ARGUMENT,
+                         "%s: ears of a set are for ends that rest; leave out sofa, or name the set with a path", text);
     if (!status && !given->receivers)
         given->receiver[given->receivers++] = (gpuconv_room_point){{0}, 0, 0, 1};
     if (!status)
@@ -506,7 +547,7 @@ static void name_file(const gc_room_set *set, const char *path, int64_t index, c
 /* Rooms that threads write. */
 typedef struct writing {
     const gc_room_set *set;
-    const gpuconv_sofa *ears;
+    gpuconv_sofa *ears; /* of set->sofa; NULL: none */
     double rate;
     const char *path;
     int threads;            /* of a simulation */
@@ -570,18 +611,19 @@ static gpuconv_status write_table(const writing *w, gpuconv_error *error) {
     return status;
 }
 
-gpuconv_status gc_room_set_write(const gc_room_set *set, const gpuconv_sofa *ears, double rate, const char *path,
-                                 gpuconv_error *error) {
+gpuconv_status gc_room_set_write(const gc_room_set *set, double rate, const char *path, gpuconv_error *error) {
     const int64_t count = gc_max(set->count, 1);
     if (strchr(path, '"') || strlen(path) > 4000)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s: a name without quotation marks, of at most 4000 bytes",
                        path);
     gc_pool *pool = gc_pool_new(set->count ? gc_processor_count() : 1);
     const int workers = pool ? gc_pool_threads(pool) : 0;
-    writing w = {.set = set, .ears = ears, .rate = rate, .path = path, .threads = set->count ? 1 : 0, .error = error};
+    writing w = {.set = set, .rate = rate, .path = path, .threads = set->count ? 1 : 0, .error = error};
     w.row = gc_calloc(count, sizeof *w.row);
     w.place = gc_calloc(workers, sizeof(void *));
     gpuconv_status status = pool && w.row && w.place ? GPUCONV_OK : gc_fail_memory(error, "the rooms");
+    if (!status && *set->sofa)
+        status = gpuconv_sofa_open(set->sofa, rate, &w.ears, error);
     if (!status) {
         gc_pool_run(pool, write_one, &w, count);
         status = (gpuconv_status)atomic_load(&w.status);
@@ -596,6 +638,7 @@ gpuconv_status gc_room_set_write(const gc_room_set *set, const gpuconv_sofa *ear
         gpuconv_arrays_free(w.place[i]);
     free(w.row);
     free((void *)w.place);
+    gpuconv_sofa_free(w.ears);
     gc_pool_free(pool);
     return status;
 }

@@ -56,12 +56,6 @@ void gc_biquad_run(struct biquad biquad, double *samples, long frames);
 
 /* ---- Models of impulse responses --------------------------------------------------------------------------------- */
 
-struct receiver {
-    double at[3];
-    double aim;  /* direction of the main axis in the floor plan, degrees: 0 along x, 90 along y */
-    double omni; /* directivity: 1 for an omnidirectional microphone, 0.5 for a cardioid */
-};
-
 struct room {
     double size[3];                   /* metres */
     double decay[GPUCONV_ROOM_BANDS]; /* RT60 in seconds caused by the walls alone; air absorption shortens it */
@@ -69,8 +63,7 @@ struct room {
     double mixing;                    /* mixing time in seconds, until which single reflections are computed */
     double seconds;
     int sources, receivers;
-    double source[2][3];
-    struct receiver receiver[2];
+    gpuconv_room_point source[2], receiver[2];
 };
 
 /* Each gc_*_response writes a new sound to *sound, which the caller frees in any case. It returns false if memory is

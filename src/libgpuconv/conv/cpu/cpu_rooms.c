@@ -35,7 +35,7 @@
 #define PI 3.14159265358979323846
 #define SUMS_BYTES (INT64_C(256) << 20) /* of a thread, above which bands are computed one after another */
 #define NO_FADE 1e30
-enum { KERNEL_FRAMES = 24, AIR_RUN = 128, KEPT_POINTS = 1 << 17, LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 7 };
+enum { KERNEL_FRAMES = 24, AIR_RUN = 128, SPARE = 7, KEPT_POINTS = 1 << 17, LANES_MAX = 25 * GPUCONV_ROOM_BANDS + 7 };
 
 /* ---- Shared by the threads --------------------------------------------------------------------------------------- */
 
@@ -62,7 +62,10 @@ typedef struct work {
     int64_t points;    /* of its transforms */
     int64_t lead;      /* frames by which the filters of bands delay */
     const float *band; /* spectra of their filters */
-    float *spectra;    /* of the first thread, kept in the place; NULL: for one band at a time */
+    int picks;         /* bands that are computed for walls that are alike in all bands, instead of all */
+    const int *pick;
+    const float *picked; /* spectra of their filters */
+    float *spectra;      /* of the first thread, kept in the place; NULL: for one band at a time */
     scratch *scratch;
     atomic_bool failed; /* a thread had no memory */
 } work;
@@ -87,13 +90,62 @@ void gc_room_filters_free(gc_room_filters *f) {
         free_bands(f, i);
 }
 
+/*
+ * Picks bands for walls that are alike in all bands, which differ by the absorption of air only: the decays exp(-a t)
+ * of the others within `seconds` are sums of those of the picks within 3 10^-6 (root mean square). A pivoted Cholesky
+ * decomposition of their products G = U^T U takes the band that is farthest from the picks until none is farther; pick
+ * k belongs to row k of U, and the factors c of a band with column u follow from the columns of the picks, U_p c = u.
+ * Fills the spectra of the picks, which are those of the bands times the factors.
+ */
+static void pick_bands(const gc_rooms *r, double seconds, int64_t floats, gc_room_filters *f, int size) {
+    double left[GPUCONV_ROOM_BANDS][GPUCONV_ROOM_BANDS], u[GPUCONV_ROOM_BANDS][GPUCONV_ROOM_BANDS];
+    double whole[GPUCONV_ROOM_BANDS], factor[GPUCONV_ROOM_BANDS];
+    const int bands = r->bands;
+    int *pick = f->pick[size], picks = 0;
+    for (int i = 0; i < bands; i++)
+        for (int j = 0; j < bands; j++) {
+            const double both = (r->air[i] + r->air[j]) * r->speed;
+            left[i][j] = both > 0 ? -expm1(-both * seconds) / both : seconds;
+            whole[i] = left[i][i];
+        }
+    for (; picks < bands; picks++) {
+        int p = 0;
+        for (int b = 1; b < bands; b++)
+            p = left[b][b] / whole[b] > left[p][p] / whole[p] ? b : p;
+        if (left[p][p] < 1e-11 * whole[p])
+            break;
+        pick[picks] = p;
+        for (int b = 0; b < bands; b++)
+            u[picks][b] = left[p][b] / sqrt(left[p][p]);
+        for (int i = 0; i < bands; i++)
+            for (int j = 0; j < bands; j++)
+                left[i][j] -= u[picks][i] * u[picks][j];
+    }
+    f->picks[size] = picks;
+    float *picked = f->band[size] + 2 * bands * floats;
+    for (int b = 0; b < bands; b++)
+        for (int k = picks - 1; k >= 0; k--) {
+            factor[k] = u[k][b];
+            for (int j = k + 1; j < picks; j++)
+                factor[k] -= u[k][pick[j]] * factor[j];
+            factor[k] /= u[k][pick[k]];
+            for (int64_t i = 0; i < floats; i++)
+                picked[k * floats + i] += (float)factor[k] * f->band[size][b * floats + i];
+        }
+}
+
 /* Makes the spectra of the filters of the bands, unless the last job had them. *size: their place. */
 static bool design_bands(work *w, gc_room_filters *f, int *size) {
     const gc_rooms *r = w->rooms;
     w->lead = gc_room_band_lead(r->job.rate);
     w->points =
         gc_power_of_two(gc_max(gc_max(r->job.frames, w->lead + 1) + w->lead, GC_FFT_MIN_POINTS)); /* behind: aliases */
-    if (f->rate != r->job.rate)
+    bool kept = f->rate == r->job.rate;
+    for (int b = 0; b < r->bands && r->job.air; b++) {
+        kept = kept && f->air[b] == r->air[b];
+        f->air[b] = r->air[b];
+    }
+    if (!kept)
         gc_room_filters_free(f);
     f->rate = r->job.rate;
     *size = __builtin_ctzll((uint64_t)w->points);
@@ -104,7 +156,7 @@ static bool design_bands(work *w, gc_room_filters *f, int *size) {
         return true;
     const int64_t taps = 2 * w->lead + 1;
     w->fft = f->fft[*size] = gc_fft_new(w->simd, w->points);
-    float *band = w->fft ? gc_calloc(2 * gc_fft_floats(w->fft) * r->bands, sizeof *band) : NULL;
+    float *band = w->fft ? gc_calloc(3 * gc_fft_floats(w->fft) * r->bands, sizeof *band) : NULL;
     float *filters = gc_room_band_filters(r), *wide = gc_calloc(w->points, sizeof *wide);
     const bool good = band && filters && wide;
     for (int b = 0; b < r->bands && good; b++) {
@@ -115,7 +167,9 @@ static bool design_bands(work *w, gc_room_filters *f, int *size) {
     free(filters);
     free(wide);
     w->band = f->band[*size] = band;
-    if (!good)
+    if (good)
+        pick_bands(r, (double)w->points / r->job.rate, gc_fft_floats(w->fft), f, *size);
+    else
         free_bands(f, *size);
     return good;
 }
@@ -208,7 +262,7 @@ static void *make_tables(response *p, double farthest) {
  * of the bands, and `direction` has the directions of GC_IMAGE_BLOCK images or fewer. */
 static void add_images(const response *p, gc_image_row *row, const float *outer, const double (*direction)[3]) {
     const gc_rooms *r = p->w->rooms;
-    float wide[LANES_MAX] = {0}, gain[GC_IMAGE_BLOCK * LANES_MAX];
+    float wide[LANES_MAX], gain[GC_IMAGE_BLOCK * LANES_MAX];
     double value[25], turned[3], degrees, shift[GC_IMAGE_BLOCK];
     const float *head[GC_IMAGE_BLOCK];
     const gpuconv_sofa *ears = r->job.ears;
@@ -218,8 +272,8 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
     row->outer = outer;
     row->lanes = p->lanes;
     if (r->job.ambisonic) {
-        for (int k = 0; k < r->channels * p->classes; k++)
-            wide[k] = outer[k % p->classes];
+        for (int k = 0; k < p->lanes; k++)
+            wide[k] = k < r->channels * p->classes ? outer[k % p->classes] : 0;
         for (int64_t i = 0; i < row->count; i++) {
             gc_rotate_to_head(&p->front, direction[i], turned);
             gc_spherical_harmonics(r->job.ambisonic, turned, value);
@@ -261,10 +315,10 @@ static void add_row(const response *p, int in, int64_t first, int64_t count, con
     const int u = (in + 1) % 3, v = (in + 2) % 3;
     const bool directions = p->w->rooms->job.ambisonic || p->w->rooms->job.ears;
     const int64_t block = directions ? GC_IMAGE_BLOCK : count;
-    float outer[LANES_MAX] = {0};
+    float outer[LANES_MAX];
     double direction[GC_IMAGE_BLOCK][3];
-    for (int c = 0; c < p->classes; c++)
-        outer[c] = p->axis[u].gain[at[u] * p->stride + c] * p->axis[v].gain[at[v] * p->stride + c];
+    for (int c = 0; c < p->lanes; c++) /* a row is short: no more is set than is read */
+        outer[c] = c < p->classes ? p->axis[u].gain[at[u] * p->stride + c] * p->axis[v].gain[at[v] * p->stride + c] : 0;
     for (int64_t done = 0; done < count; done += block) {
         const int64_t n = first + done;
         gc_image_row row = {.count = gc_min(block, count - done),
@@ -438,12 +492,13 @@ static void write_channel(const response *p, const scratch *s, int channel, floa
     const work *w = p->w;
     const int64_t frames = w->rooms->job.frames, floats = w->fft ? gc_fft_floats(w->fft) : 0;
     const float *x[GPUCONV_ROOM_BANDS], *h[GPUCONV_ROOM_BANDS];
-    const int bands = p->alike ? p->walls->bands : p->classes;
+    const bool picked = p->alike && frames - w->rooms->job.origin <= w->points;
+    const int bands = picked ? w->picks : p->alike ? p->walls->bands : p->classes;
     for (int c = 0; c < bands; c++) {
         const float *from = s->frames + channel * p->classes + (p->alike ? 0 : c);
         float *to = p->walls->bands > 1 ? s->signal : out;
         if (p->alike)
-            absorb_frames(p, from, w->exact ? from + (frames + 3) * p->lanes : NULL, c, to);
+            absorb_frames(p, from, w->exact ? from + (frames + SPARE) * p->lanes : NULL, picked ? w->pick[c] : c, to);
         for (int64_t n = 0; n < frames && !p->alike; n++)
             to[n] = from[n * p->lanes];
         if (p->walls->bands == 1)
@@ -451,7 +506,7 @@ static void write_channel(const response *p, const scratch *s, int channel, floa
         memset(to + frames, 0, (size_t)(w->points - frames) * sizeof *to);
         gc_fft_forward(w->fft, to, s->spectra + c * floats);
         x[c] = s->spectra + c * floats;
-        h[c] = w->band + (p->from + c) * floats;
+        h[c] = picked ? w->picked + c * floats : w->band + (p->from + c) * floats;
     }
     gc_fft_inverse(w->fft, x, h, bands, s->spectra, s->signal, w->lead);
     for (int64_t n = 0; n < frames; n++)
@@ -475,7 +530,7 @@ static void compute_pass(response *p, const scratch *s, float *out) {
     absorb_air(p);
     w->simd->image->reduce(s->sums + w->before * p->lanes, w->taps, p->lanes, job->frames, s->frames);
     if (p->alike && w->exact)
-        w->simd->image->reduce(s->sums, w->moment, p->lanes, job->frames, s->frames + (job->frames + 3) * p->lanes);
+        w->simd->image->reduce(s->sums, w->moment, p->lanes, job->frames, s->frames + (job->frames + SPARE) * p->lanes);
     for (int c = 0; c < w->channels; c++)
         write_channel(p, s, c, out + (p->ear + c) * job->frames);
 }
@@ -553,7 +608,7 @@ static void compute_response(void *context, int64_t index, int worker) {
 
 /* Allocates the scratch memory of as many threads as there is memory for. Returns how many. */
 static int make_scratch(work *w, int threads) {
-    const int64_t frames = w->rooms->job.frames + 3, floats = w->fft ? gc_fft_floats(w->fft) : 0;
+    const int64_t frames = w->rooms->job.frames + SPARE, floats = w->fft ? gc_fft_floats(w->fft) : 0;
     int made = 0;
     for (; made < threads; made++) {
         scratch *s = &w->scratch[made];
@@ -601,6 +656,9 @@ gpuconv_status gc_cpu_simulate(gc_pool *pool, gc_room_filters *filters, const gc
     w.lanes = lanes_of(w.channels * w.together);
     w.scratch = gc_calloc(threads, sizeof *w.scratch);
     bool good = w.scratch && design_taps(filters) && (w.bands == 1 || design_bands(&w, filters, &size));
+    w.picks = filters->picks[size];
+    w.pick = filters->pick[size];
+    w.picked = w.fft ? w.band + 2 * rooms->bands * gc_fft_floats(w.fft) : NULL;
     w.taps = filters->taps;
     w.moment = filters->moment;
     w.exact = rooms->air[rooms->bands - 1] / job->rate * rooms->speed > 1e-4;

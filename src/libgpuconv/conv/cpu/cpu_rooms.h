@@ -14,9 +14,11 @@ enum { GC_ROOM_SIZES = 48 };
 typedef struct gc_room_filters {
     bool made;
     float taps[GC_IMAGE_TAPS], moment[GC_IMAGE_TAPS]; /* of the accumulator; times their distance from the middle */
-    double rate;
+    double rate, air[GPUCONV_ROOM_BANDS];
     struct gc_fft *fft[GC_ROOM_SIZES]; /* of 2^i points */
-    float *band[GC_ROOM_SIZES];        /* the spectra of the bands' filters at that rate, and room for as many */
+    float
+        *band[GC_ROOM_SIZES]; /* spectra at that rate: filters of the bands, memory for as many, filters of the picks */
+    int picks[GC_ROOM_SIZES], pick[GC_ROOM_SIZES][GPUCONV_ROOM_BANDS]; /* bands for walls that are alike in all bands */
 } gc_room_filters;
 
 void gc_room_filters_free(gc_room_filters *filters);

@@ -170,7 +170,10 @@ gpuconv_status gc_builder_begin(gc_builder *b, const gc_manifest_options *option
         if (!b->rooms)
             return gc_fail_memory(error, "the manifest");
         b->room = b->rooms + 1;
-        status = gc_room_set_parse(options->rooms, b->rooms, error);
+        gpuconv_error inner = {0};
+        status = gc_room_set_parse(options->rooms, b->rooms, &inner);
+        if (status)
+            (void)gc_fail(error, status, "--rooms: %s", inner.message);
         b->rooms->seed = options->seed ^ UINT64_C(0x726f6f6d732d6f66);
         b->rooms->count = 1;
     }

@@ -8,6 +8,7 @@
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/prepare.h"
+#include "libgpuconv/ir/sofa.h"
 #include "libtools/batch/entry/text.h"
 #include "libtools/room/room_set.h"
 
@@ -43,11 +44,18 @@ gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, floa
     return r;
 }
 
+/* Frees what prepare() has made. */
+static void free_made(const gc_response *made) {
+    gpuconv_sofa_free(made->ears);
+    if (!made->ears)
+        gpuconv_ir_free(made->ir);
+}
+
 static void free_response(gc_responses *r, gc_response *response) {
     for (int d = 0; d < GC_BATCH_DEVICES; d++)
         if (response->planes[d])
             r->free_taps(d, response->planes[d]);
-    gpuconv_ir_free(response->ir);
+    free_made(response);
     free(response->key);
     free(response);
 }
@@ -133,14 +141,26 @@ static gpuconv_status simulate(gc_responses *r, const gc_response_request *q, gp
     *ir = NULL;
     if (!set)
         return gc_is_room(q->path) ? gc_fail_memory(error, "a room") : GPUCONV_OK;
+    gc_response *ears = NULL;
+    bool unused;
     gpuconv_status status = gc_room_set_parse(q->path, set, error);
     if (!status)
         status = gc_room_set_draw(set, 0, set->sources ? set->sources : 1, set + 1, error);
+    if (!status && *set->sofa) {
+        const gc_response_request open = {.path = set->sofa,
+                                          .recipe = gc_recipe_default(),
+                                          .rate = q->rate,
+                                          .shared = true,
+                                          .kind = GC_RESPONSE_EARS};
+        status = gc_responses_acquire(r, &open, &ears, &unused, error);
+    }
     if (!status)
         status = gc_responses_take_place(r, &place, error);
     if (!status)
-        status = gc_room_set_simulate(set + 1, NULL, place, q->rate, ir, error);
+        status = gc_room_set_simulate(set + 1, ears ? ears->ears : NULL, place, q->rate, ir, error);
     gc_responses_return_place(r, place);
+    if (ears)
+        gc_responses_release(r, ears);
     free(set);
     return status;
 }
@@ -170,10 +190,16 @@ static gpuconv_status keep_early(const gc_response_request *q, gpuconv_ir **ir, 
     return gpuconv_ir_cut(whole, 0, gc_min(gc_max(kept, whole->lead + 1), whole->frames), ir, error);
 }
 
-static gpuconv_status prepare(gc_responses *r, const gc_response_request *q, gpuconv_ir **ir, gpuconv_error *error) {
+/* Makes a response, or opens a set; what was made is freed by free_made. */
+static gpuconv_status prepare(gc_responses *r, const gc_response_request *q, gc_response *made, gpuconv_error *error) {
     gpuconv_error inner = {0};
     gc_response_source from = {.path = q->path, .kind = GC_INPUT_REGULAR};
-    *ir = NULL;
+    gpuconv_ir **ir = &made->ir;
+    if (q->kind == GC_RESPONSE_EARS) {
+        const gpuconv_status opened = gpuconv_sofa_open(q->path, q->rate, &made->ears, error);
+        made->ir = opened ? NULL : made->ears->responses;
+        return opened;
+    }
     if (q->kind == GC_RESPONSE_NOISE)
         return prepare_noise(q, ir, error);
     if (q->kind == GC_RESPONSE_EARLY)
@@ -201,7 +227,7 @@ static gpuconv_status prepare_unshared(gc_responses *r, const gc_response_reques
     if (!response)
         return gc_fail_memory(error, q->path);
     response->state = gc_state_of_response(q->path);
-    gpuconv_status status = prepare(r, q, &response->ir, error);
+    gpuconv_status status = prepare(r, q, response, error);
     if (status) {
         free(response);
         return status;
@@ -251,10 +277,10 @@ static gpuconv_status wait_until_ready(gc_responses *r, const gc_response_reques
     if (response->ir)
         return GPUCONV_OK;
     gc_responses_release(r, response);
-    gpuconv_ir *ir;
-    gpuconv_status status = prepare(r, q, &ir, error);
+    gc_response made = {0};
+    gpuconv_status status = prepare(r, q, &made, error);
     if (!status) {
-        gpuconv_ir_free(ir);
+        free_made(&made);
         status =
             gc_fail(error, GPUCONV_ERROR_FILE, "%s: could not be read a moment ago; it has changed since", q->path);
     }
@@ -264,14 +290,14 @@ static gpuconv_status wait_until_ready(gc_responses *r, const gc_response_reques
 /* Prepares a response that was added to the table, and wakes the threads that wait for it. */
 static gpuconv_status prepare_added(gc_responses *r, const gc_response_request *q, gc_response *response,
                                     gpuconv_error *error) {
-    gpuconv_ir *ir = NULL;
-    gc_state state = gc_state_of_response(q->path);
-    gpuconv_status status = prepare(r, q, &ir, error);
+    gc_response made = {.state = gc_state_of_response(q->path)};
+    gpuconv_status status = prepare(r, q, &made, error);
     pthread_mutex_lock(&r->lock);
-    response->ir = ir;
-    response->state = state;
+    response->ir = made.ir;
+    response->ears = made.ears;
+    response->state = made.state;
     response->ready = true;
-    response->bytes = ir ? (int64_t)sizeof(float) * ir->planes * ir->frames : 0;
+    response->bytes = made.ir ? (int64_t)sizeof(float) * made.ir->planes * made.ir->frames : 0;
     r->bytes += response->bytes;
     pthread_cond_broadcast(&r->ready);
     pthread_mutex_unlock(&r->lock);

@@ -12,6 +12,7 @@ enum { GC_BATCH_DEVICES = 64 };
 
 typedef struct gc_response {
     gpuconv_ir *ir;                  /* resampled, mixed, routed */
+    gpuconv_sofa *ears;              /* of GC_RESPONSE_EARS, which then owns ir */
     gc_state state;                  /* of the file, before it was read */
     float *planes[GC_BATCH_DEVICES]; /* copy in each device's memory; NULL: not made yet */
 
@@ -28,7 +29,8 @@ typedef struct gc_responses gc_responses;
 typedef enum gc_response_kind {
     GC_RESPONSE_WHOLE = 0,
     GC_RESPONSE_EARLY, /* up to early_ms after the direct sound, which is the peak */
-    GC_RESPONSE_NOISE  /* no response but noise: at the rate of the input, and not routed */
+    GC_RESPONSE_NOISE, /* no response but noise: at the rate of the input, and not routed */
+    GC_RESPONSE_EARS   /* an open set, at the rate of the input, for rooms */
 } gc_response_kind;
 
 /* Which response an entry needs, and how it is prepared. */

@@ -3,6 +3,7 @@
 
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/os.h"
+#include "libtools/room/room_set.h"
 #include "task.h"
 
 #include <math.h>
@@ -53,12 +54,16 @@ static double fastest(gpuconv_backend id, const gc_device *device, const gc_cost
 }
 
 /* Adds the costs of a task. */
-static void add_task(const gc_task *t, const gc_costs *cpu, const gc_device *gpu, gc_batch_rates *r) {
+static void add_task(const gc_worker *w, const gc_task *t, const gc_costs *cpu, const gc_device *gpu,
+                     gc_batch_rates *r) {
     static const gc_device core = {.threads = 1};
     gc_costs device = gpu ? gc_backend_find(GPUCONV_BACKEND_CUDA)->costs(gpu) : *cpu;
     const double bus = device.seconds[GC_COST_BUS_BYTE];
     device.seconds[GC_COST_BUS_BYTE] = 0; /* is added below, for the samples of files and many rows in flight */
+    const gc_entry *e = gc_task_entry(w, t);
     r->host += file_seconds * (1 + 2 * t->sources);
+    if (gc_entry_noise(e) && e->extra->noise_response) /* as long as the other responses, if it is a room */
+        r->host += gc_room_seconds(e->extra->noise_response, t->part[0].response->ir);
     for (int i = 0; i < t->parts; i++) {
         const gc_part *p = &t->part[i];
         const gpuconv_ir *ir = p->response->ir;
@@ -66,6 +71,7 @@ static void add_task(const gc_task *t, const gc_costs *cpu, const gc_device *gpu
         const double in = (double)(frames * ir->inputs * gc_pcm_bytes(p->info.pcm)),
                      out = (double)((frames + ir->frames) * ir->outputs * gc_pcm_bytes(p->info.pcm));
         r->host += byte_seconds * (in + out + 4 * (double)(ir->planes * ir->frames));
+        r->host += i < t->sources ? gc_room_seconds(gc_entry_source(e, i).response, ir) : 0; /* wherever it plays */
         r->cpu += fastest(GPUCONV_BACKEND_CPU, &core, cpu, p);
         r->gpu += gpu ? fmax(fastest(GPUCONV_BACKEND_CUDA, gpu, &device, p), bus * fmax(in, out)) : 0;
     }
@@ -81,7 +87,7 @@ bool gc_batch_estimate(const gc_worker *w, const gc_device *gpu, gc_batch_rates 
         gpuconv_error unused;
         gc_task task;
         if (!gc_task_open(w, w->manifest->entries * i / SAMPLES, &task, &unused)) {
-            add_task(&task, &cpu, gpu, r);
+            add_task(w, &task, &cpu, gpu, r);
             opened++;
         }
         gc_task_close(w, &task);

@@ -18,7 +18,7 @@ enum { GC_SHARE_ALL = 1 << 16 };
 
 /* Means of the rows of a batch, in seconds. */
 typedef struct gc_batch_rates {
-    double host;        /* of a core for the files of a row, wherever it is convolved */
+    double host;        /* of a core for the files and rooms of a row, wherever it is convolved */
     double cpu, gpu;    /* of a core and of a GPU for its convolution; of a GPU with the bus */
     double start, next; /* until the first GPU convolves, and until each further one does */
 } gc_batch_rates;
