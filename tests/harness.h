@@ -49,11 +49,15 @@ double *harness_expected(const guarded *taps, const guarded *in, int *outputs);
 /* Makes the schedule of any algorithm with transforms of `points` points. Returns false if the sizes do not fit. */
 bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points);
 
-/* The thread sanitizer multiplies the time of arithmetic, and threads meet once a chunk: fewer frames find as much. */
+/* The thread sanitizer multiplies the time of arithmetic, and threads meet once a chunk: fewer frames find as much. So
+ * do fewer random cases, and fewer cases that differ in numbers only, under either sanitizer, which looks at accesses.
+ */
 #ifdef __SANITIZE_THREAD__
-enum { HARNESS_LESS = 6 };
+enum { HARNESS_LESS = 6, HARNESS_FEWER = 6 };
+#elif defined(__SANITIZE_ADDRESS__)
+enum { HARNESS_LESS = 1, HARNESS_FEWER = 4 };
 #else
-enum { HARNESS_LESS = 1 };
+enum { HARNESS_LESS = 1, HARNESS_FEWER = 1 };
 #endif
 
 /* All algorithms except GPUCONV_ALGORITHM_AUTO. */

@@ -30,15 +30,18 @@ for kind in jsonl csv tsv scp; do
     head -c 17000000 /dev/zero | tr '\0' ' ' | gzip -1 >line.$kind.gz
     bounded "line.$kind.gz, line 1: longer than 16777216 bytes" batch line.$kind.gz --irs ir.wav --out o
 done
-for kind in csv scp; do # a table and lines; one reader counts the bytes of all
+for kind in csv scp; do # a table and lines; one reader counts the bytes of all, which take seconds under a sanitizer
+    [ -z "$SANITIZE" ] || [ $kind = csv ] || continue
     head -c 80000000 /dev/zero | tr '\0' '\n' | gzip -9 >blank.$kind.gz
     bounded "blank.$kind.gz: its text is more than 100 times as long as the file" batch blank.$kind.gz --irs ir.wav --out o
 done
 { echo input && echo '"' && yes 'a quote' | head -c 17000000; } >quote.csv
 bounded "quote.csv, line 2: a row longer than 16777216 bytes; is a quote open?" batch quote.csv --irs ir.wav --out o
-yes '{}' | head -n 1100000 >rows.jsonl
-MOST=$((2 * MOST)) bounded "more than 1000000 rows of the list are invalid; the last: line 1000001: the input is missing" \
-    batch rows.jsonl --irs ir.wav --out o
+if [ -z "$SANITIZE" ]; then # the same few lines a million times
+    yes '{}' | head -n 1100000 >rows.jsonl
+    MOST=$((2 * MOST)) bounded "more than 1000000 rows of the list are invalid; the last: line 1000001: the input is missing" \
+        batch rows.jsonl --irs ir.wav --out o
+fi
 cut='{"id":"c","start":0,"duration":1,"recording":{"id":"r","sources":[{"type":"file","channels":[0],"source":"a.wav"}],"duration":1},"custom":"'
 { printf '%s' "$cut" && head -c 900000 /dev/zero | tr '\0' ' ' && echo '"}'; } >one
 yes one | head -n 95 | xargs cat | gzip >kept.jsonl.gz

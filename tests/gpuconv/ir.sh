@@ -12,21 +12,21 @@ one_line "direct sound after"
 about found.wav "33600 2 48000 wav float"
 "$TOOLS/look_audio" null found.wav "$impulses/studio.flac" -60 30000 || fail "the measured response differs from the true one"
 
-# Harmonics appear before time zero: adding 0.2 x^2 to the signal x does not change the response.
-runs ir measure half.wav --seconds 4 --silence 1 --to 12000 # its second harmonic stays below half the rate
-make_audio spoil half.wav driven.wav 0.2 0
-for kind in half driven; do
-    runs -q -b cpu $kind.wav "$impulses/studio.flac" recording.wav --tail 0
-    runs ir measure recording.wav half.wav from-$kind.wav --length 0.7 -q
-done
-"$TOOLS/look_audio" null from-driven.wav from-half.wav -50 30000 || fail "distortion changes the response"
+# Harmonics appear before time zero: adding 0.2 x^2 to the signal x does not change the response. Numbers alone differ here,
+# which a sanitizer does not see.
+if [ -z "$SANITIZE" ]; then
+    runs ir measure half.wav --seconds 4 --silence 1 --to 12000 # its second harmonic stays below half the rate
+    make_audio spoil half.wav driven.wav 0.2 0
+    for kind in half driven; do
+        runs -q -b cpu $kind.wav "$impulses/studio.flac" recording.wav --tail 0
+        runs ir measure recording.wav half.wav from-$kind.wav --length 0.7 -q
+    done
+    "$TOOLS/look_audio" null from-driven.wav from-half.wav -50 30000 || fail "distortion changes the response"
+fi
 
-# Noise 50 dB below the peak of the recording: RT60 within 2 %.
 runs ir measure long.wav --seconds 8 --silence 3
 runs -q -b cpu long.wav "$impulses/hall.flac" recording.wav --tail 0
 peak=$("$TOOLS/look_audio" peak recording.wav 0 1000000)
-make_audio spoil recording.wav noisy.wav 0 "$(awk "BEGIN { print $peak * 0.00316 }")"
-runs ir measure noisy.wav long.wav found.wav --length 2.5 -q
 # A sweep 14 dB below the noise is still found. A recording without a sweep, swapped files and a silent file are refused.
 make_audio spoil recording.wav loud.wav 0 "$(awk "BEGIN { print $peak * 2 }")"
 runs ir measure loud.wav long.wav test.wav --length 2.5
@@ -105,9 +105,14 @@ figure() { # figure FILE: T30 of the first channel's octave at 1 kHz
     runs ir info "$1"
     awk '/channel 1, 1000 Hz/ { print $7 }' "$work/log/out"
 }
-true_time=$(figure "$impulses/hall.flac")
-found_time=$(figure found.wav)
-awk "BEGIN { off = $found_time / $true_time - 1; exit !(off < 0.02 && off > -0.02) }" || fail "T30 $found_time instead of $true_time"
+# Noise 50 dB below the peak of the recording: RT60 within 2 %.
+if [ -z "$SANITIZE" ]; then
+    make_audio spoil recording.wav noisy.wav 0 "$(awk "BEGIN { print $peak * 0.00316 }")"
+    runs ir measure noisy.wav long.wav found.wav --length 2.5 -q
+    true_time=$(figure "$impulses/hall.flac")
+    found_time=$(figure found.wav)
+    awk "BEGIN { off = $found_time / $true_time - 1; exit !(off < 0.02 && off > -0.02) }" || fail "T30 $found_time instead of $true_time"
+fi
 
 # The description as text, as JSON and as a drawing.
 runs ir info "$impulses/small-room.flac" --report json

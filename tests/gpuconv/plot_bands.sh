@@ -5,7 +5,7 @@
 command -v gnuplot >"$work/log/which" || skip "no gnuplot"
 gnuplot=$(cat "$work/log/which")
 for k in 1 2 3; do
-    runs ir synth room room$k.wav --size 7x5x3 --rt60 0.$((k + 3)) --channels 2 --seed $k
+    runs ir synth room room$k.wav --rate 16000 --size 7x5x3 --rt60 0.$((k + 3)) --channels 2 --seed $k
 done
 mkdir "$work/spy"
 cat >"$work/spy/gnuplot" <<END

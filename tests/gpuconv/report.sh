@@ -26,9 +26,9 @@ grep -q 'of it)' "$work/log/out" && fail "a small job is not computed whole: $(c
 grep -q '"label": "directly"' "$work/log/out" || fail "--compare has no direct sums: $(cat "$work/log/out")"
 cmp out.wav want.wav || fail "--compare changes the output"
 [ "$(state)" = "$before" ] || fail "--compare changes the folder: $(ls -lA)"
-make_audio noise long.wav wav-16 1 44100 882000 0.1
-make_audio noise long-ir.wav wav-float 1 44100 441000 0.002
-runs --backend cpu --compare=0.2 --report json long.wav long-ir.wav long-out.wav
+make_audio noise long.wav wav-16 1 44100 220500 0.1
+make_audio noise long-ir.wav wav-float 1 44100 110250 0.002
+runs --backend cpu --compare=0.1 --report json long.wav long-ir.wav long-out.wav
 check "$work/log/out" compare
 grep -q 'directly .* x, from .* of it)' "$work/log/out" || fail "a part is not marked: $(cat "$work/log/out")"
 
@@ -47,7 +47,7 @@ for word in comparison residual 'measured on' 'all of it'; do
     grep -q "$word" "$work/log/out" || fail "--compare does not say $word: $(cat "$work/log/out")"
 done
 [ -s "$work/log/err" ] && fail "--compare on standard error: $(cat "$work/log/err")"
-runs --compare --input-raw 44100,1,s16 -b cpu long.wav ir.flac out.wav
+runs --compare=0.1 --input-raw 44100,1,s16 -b cpu in.wav ir.flac out.wav
 cp in.wav same.wav
 refuses 1 "same.wav: comparing reads" --compare in.wav same.wav same.wav --force
 refuses 1 "same.wav: comparing reads" --compare same.wav ir.flac same.wav

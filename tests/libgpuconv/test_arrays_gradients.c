@@ -292,7 +292,7 @@ static void trial_fill(trial *t, int64_t signals, int64_t responses, int64_t out
 
 static void random_jobs_follow_their_definition(void **state) {
     (void)state;
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 600 / HARNESS_FEWER; i++) {
         char what[64];
         trial t = {.random = {.state = (uint64_t)i}, .job = gpuconv_arrays_job_default()};
         const int64_t rows = 1 + oracle_below(&t.random, 6), group = 1 + oracle_below(&t.random, 3);
@@ -315,7 +315,7 @@ static void random_jobs_follow_their_definition(void **state) {
 /* Gradients by responses that very many rows share, whose products are added up in runs. */
 static void many_products_follow_their_definition(void **state) {
     (void)state;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 40 / HARNESS_FEWER; i++) {
         char what[64];
         trial t = {.random = {.state = (uint64_t)(2000 + i)}, .job = gpuconv_arrays_job_default()};
         const int64_t group = 1 + oracle_below(&t.random, 3), responses = 1 + oracle_below(&t.random, 5);
@@ -335,7 +335,7 @@ static void many_products_follow_their_definition(void **state) {
 static void both_gradients_are_those_of_their_jobs(void **state) {
     (void)state;
     oracle_random random = {.state = 77};
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 40 / HARNESS_FEWER; i++) {
         const int64_t rows = 1 + oracle_below(&random, 6), responses = 1 + oracle_below(&random, rows);
         const int64_t frames = 1 + oracle_below(&random, 3000), taps = 1 + oracle_below(&random, 900);
         float *x = checked((size_t)(rows * frames), sizeof *x), *h = checked((size_t)(responses * taps), sizeof *h);
@@ -391,7 +391,7 @@ static gpuconv_ir *routed(oracle_random *random, int64_t taps) {
 
 static void routed_jobs_follow_their_definition(void **state) {
     (void)state;
-    for (int i = 0; i < 150; i++) {
+    for (int i = 0; i < 150 / HARNESS_FEWER; i++) {
         char what[64];
         trial t = {.random = {.state = (uint64_t)(1000 + i)}, .job = gpuconv_arrays_job_default()};
         const int64_t batch = 1 + oracle_below(&t.random, 3);
@@ -493,7 +493,7 @@ static void halves_round_to_the_nearest_even(void **state) {
               bits);
     }
     oracle_random random = {.state = 9};
-    for (int i = 0; i < 2000000; i++) {
+    for (int i = 0; i < 2000000 / HARNESS_FEWER; i++) {
         uint32_t bits = (uint32_t)oracle_bits(&random);
         if (i % 2) /* a tie, or next to one */
             bits = (bits & 0xffffe000) + 0x1000 + (uint32_t)oracle_below(&random, 3) - 1;

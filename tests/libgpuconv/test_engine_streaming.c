@@ -87,7 +87,7 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
         for (int a = 0; a < COUNT(harness_algorithms); a++) {
             guarded first = {0};
             for (int t = 0; t < COUNT(threads); t++) {
-                running r = start(harness_algorithms[a], shapes[s][0] / HARNESS_LESS, shapes[s][1] / HARNESS_LESS,
+                running r = start(harness_algorithms[a], shapes[s][0] / HARNESS_FEWER, shapes[s][1] / HARNESS_FEWER,
                                   threads[t], 0);
                 assert_int_equal(gpuconv_plan_threads(r.plan), threads[t]);
                 guarded y = run(&r, (harness_split){.fixed = 10007});

@@ -148,7 +148,7 @@ static void another_thread_may_exchange_during_a_reset(void **state) {
         e.ir[i] = harness_response(&random, 1, 1, 2000, &kept[i]);
     e.rt = harness_realtime(e.ir[0], 128, true);
     CHECK(pthread_create(&thread, NULL, exchange_repeatedly, &e) == 0, "cannot start a thread");
-    for (int round = 0; round < 60 / HARNESS_LESS; round++) {
+    for (int round = 0; round < 60 / HARNESS_FEWER; round++) {
         play_some(e.rt, &random, &x, 1, 3000);
         gpuconv_realtime_reset(e.rt);
         guarded y = harness_play(e.rt, &silence, 1, 0, NULL);

@@ -238,7 +238,7 @@ static void a_new_response_ends_every_exchange_of_routes(void **state) {
 
 /* ---- Many exchanges at once -------------------------------------------------------------------------------------- */
 
-enum { SOURCES = 40, TURNS = 400 / HARNESS_LESS, SOURCE_TAPS = 700 };
+enum { SOURCES = 40, TURNS = 400 / HARNESS_FEWER, SOURCE_TAPS = 700 };
 
 typedef struct motion {
     gpuconv_realtime *rt;
