@@ -61,6 +61,7 @@ refuses 'on the CPU only' "$room receiver=4,2,1.2" --path walk.txt --backend cud
 refuses 'is no room' in.wav --path walk.txt --receiver-path back.txt
 refuses 'exclude --html' "$room receiver=4,2,1.2" --path walk.txt --compare
 refuses 'rt60' "room:size=5x4x3 rt60=nan receiver=4,2,1.2" --path walk.txt
+refuses "ears of a set are for ends that rest" "$room receiver=4,2,1.2 sofa=set.sofa" --path walk.txt
 cp back.txt again.txt
 "$GPUCONV" in.wav "$room" back.txt --path walk.txt --receiver-path back.txt 2>../log/err && fail "the path is replaced"
 cmp back.txt again.txt || fail "the path is replaced"
