@@ -39,9 +39,9 @@ level() {
     done
 }
 mkfifo heard.wav
-# Prints each level that stays for 0.05 s, once. The header of 80 bytes or less does not.
-od -An -v -w4 -tf4 heard.wav | awk '{ if ($1 > last - 2e-5 && $1 < last + 2e-5) run++; else { run = 0; last = $1 }
-    if (run == 2400 && (shown == "" || $1 > shown + 1e-4 || $1 < shown - 1e-4)) { printf "%.4f ", $1; fflush(); shown = $1 } }' \
+# Prints each level that stays for 0.05 s, once, from the first frame of each millisecond. The header of 80 bytes or less does not.
+od -An -v -w192 -tf4 heard.wav | awk '{ if ($1 > last - 2e-5 && $1 < last + 2e-5) run++; else { run = 0; last = $1 }
+    if (run == 50 && (shown == "" || $1 > shown + 1e-4 || $1 < shown - 1e-4)) { printf "%.4f ", $1; fflush(); shown = $1 } }' \
     >"$work/log/levels" &
 listener=$!
 "$GPUCONV" play in.wav rooms/1.wav rooms/0.5.wav rooms/0.25.wav --loop --sound portaudio --output system --block 256 --osc $port \
