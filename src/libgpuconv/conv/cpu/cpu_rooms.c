@@ -134,7 +134,30 @@ static void pick_bands(const gc_rooms *r, double seconds, int64_t floats, gc_roo
         }
 }
 
-/* Makes the spectra of the filters of the bands, unless the last job had them. *size: their place. */
+/* Makes the transform and the spectra of the filters of the bands. Returns false without memory. */
+static bool make_bands(const work *w, gc_room_filters *f, int size) {
+    const gc_rooms *r = w->rooms;
+    const int64_t taps = 2 * w->lead + 1;
+    gc_fft *fft = f->fft[size] = gc_fft_new(w->simd, w->points);
+    float *band = f->band[size] = fft ? gc_calloc(3 * gc_fft_floats(fft) * r->bands, sizeof *band) : NULL;
+    float *filters = gc_room_band_filters(r), *wide = gc_calloc(w->points, sizeof *wide);
+    const bool good = band && filters && wide;
+    for (int b = 0; b < r->bands && good; b++) {
+        for (int64_t i = 0; i < taps; i++)
+            wide[i] = filters[b * taps + i] * 2 / (float)w->points;
+        gc_fft_forward(fft, wide, band + b * gc_fft_floats(fft));
+    }
+    free(filters);
+    free(wide);
+    if (good)
+        pick_bands(r, (double)w->points / r->job.rate, gc_fft_floats(fft), f, size);
+    else
+        free_bands(f, size);
+    return good;
+}
+
+/* Takes the spectra of the filters of the bands, which are made unless the last job had them. *size: their place.
+ * Returns false without memory. */
 static bool design_bands(work *w, gc_room_filters *f, int *size) {
     const gc_rooms *r = w->rooms;
     w->lead = gc_room_band_lead(r->job.rate);
@@ -149,29 +172,15 @@ static bool design_bands(work *w, gc_room_filters *f, int *size) {
         gc_room_filters_free(f);
     f->rate = r->job.rate;
     *size = __builtin_ctzll((uint64_t)w->points);
-    w->fft = f->fft[*size];
+    if (!f->band[*size] && !make_bands(w, f, *size))
+        return false;
+    const int64_t floats = gc_fft_floats(w->fft = f->fft[*size]);
     w->band = f->band[*size];
-    w->spectra = w->together > 1 && w->fft ? f->band[*size] + gc_fft_floats(w->fft) * r->bands : NULL;
-    if (w->band)
-        return true;
-    const int64_t taps = 2 * w->lead + 1;
-    w->fft = f->fft[*size] = gc_fft_new(w->simd, w->points);
-    float *band = w->fft ? gc_calloc(3 * gc_fft_floats(w->fft) * r->bands, sizeof *band) : NULL;
-    float *filters = gc_room_band_filters(r), *wide = gc_calloc(w->points, sizeof *wide);
-    const bool good = band && filters && wide;
-    for (int b = 0; b < r->bands && good; b++) {
-        for (int64_t i = 0; i < taps; i++)
-            wide[i] = filters[b * taps + i] * 2 / (float)w->points;
-        gc_fft_forward(w->fft, wide, band + b * gc_fft_floats(w->fft));
-    }
-    free(filters);
-    free(wide);
-    w->band = f->band[*size] = band;
-    if (good)
-        pick_bands(r, (double)w->points / r->job.rate, gc_fft_floats(w->fft), f, *size);
-    else
-        free_bands(f, *size);
-    return good;
+    w->spectra = w->together > 1 ? f->band[*size] + floats * r->bands : NULL;
+    w->picked = f->band[*size] + 2 * floats * r->bands;
+    w->picks = f->picks[*size];
+    w->pick = f->pick[*size];
+    return true;
 }
 
 /* ---- One response ------------------------------------------------------------------------------------------------ */
@@ -656,9 +665,6 @@ gpuconv_status gc_cpu_simulate(gc_pool *pool, gc_room_filters *filters, const gc
     w.lanes = lanes_of(w.channels * w.together);
     w.scratch = gc_calloc(threads, sizeof *w.scratch);
     bool good = w.scratch && design_taps(filters) && (w.bands == 1 || design_bands(&w, filters, &size));
-    w.picks = filters->picks[size];
-    w.pick = filters->pick[size];
-    w.picked = w.fft ? w.band + 2 * rooms->bands * gc_fft_floats(w.fft) : NULL;
     w.taps = filters->taps;
     w.moment = filters->moment;
     w.exact = rooms->air[rooms->bands - 1] / job->rate * rooms->speed > 1e-4;
