@@ -95,7 +95,8 @@ static void matrix_grow(matrix *m, int input, int output) {
 enum { MAX_ENTRIES = 1 << 16 };
 
 /* Fails with FORMAT; the message begins with the path and the current line. */
-static gpuconv_status matrix_fail(const matrix *m, gpuconv_error *error, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static gpuconv_status matrix_fail(const matrix *m, gpuconv_error *error,
+                                                                        const char *format, ...) {
     char text[384];
     va_list args;
     va_start(args, format);
