@@ -80,9 +80,9 @@ def _change(dx: Any, dh: Any, x: Any, h: Any, **rest: Any) -> Any:
     return bind(dx, h) + bind(x, dh)
 
 
-def _both(g: Any, x: Any, h: Any, **rest: Any) -> Any:
-    bind = partial(_rows_p.bind, **{**rest, "frames": x.shape[-1]})
-    return bind(g, h, operation=GRADIENT_SIGNAL), _rows_p.bind(g, x, operation=GRADIENT_RESPONSE, **{**rest, "frames": h.shape[-1]})
+def _both(g: Any, x: Any, h: Any, *, frames: int, **rest: Any) -> Any:
+    bind = partial(_rows_p.bind, **rest)
+    return bind(g, h, operation=GRADIENT_SIGNAL, frames=x.shape[-1]), bind(g, x, operation=GRADIENT_RESPONSE, frames=h.shape[-1])
 
 
 def _change_transpose(cotangent: Any, dx: Any, dh: Any, x: Any, h: Any, **rest: Any) -> Any:

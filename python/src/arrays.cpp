@@ -142,7 +142,7 @@ void vary(gpuconv_arrays_job &job, int64_t hop, bool linear) {
     job.response.starts = nullptr;
 }
 
-// Returns an array of a job: those that are read, then those that are written.
+// Returns array `number` of a job: the inputs of its operation come first, then the outputs.
 gpuconv_rows &role(gpuconv_arrays_job &job, int number) {
     gpuconv_rows *const roles[4][5] = {
         {&job.signal, &job.response, &job.output},

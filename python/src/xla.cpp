@@ -43,7 +43,7 @@ ffi::Error both_on_cpu(rows_in g, rows_in x, rows_in h, rows_out gx, rows_out gh
     return compute(call, rows);
 }
 
-// Adds the arrays and attributes of a call of one operation to its binding; then of both gradients.
+// Adds the arrays and attributes of a call of one operation to its binding.
 template <typename Binding> auto with_rows(Binding binding) {
     return std::move(binding)
         .template Arg<rows_in>()
@@ -52,6 +52,7 @@ template <typename Binding> auto with_rows(Binding binding) {
         .template Attrs<rows_call>();
 }
 
+// Adds those of a call of both gradients.
 template <typename Binding> auto with_gradients(Binding binding) {
     return std::move(binding)
         .template Arg<rows_in>()
@@ -77,7 +78,7 @@ gpuconv_arrays *place_on_gpu(int ordinal, gpuconv_error *error) {
     return found;
 }
 
-// What a call on a GPU gets of XLA.
+// Arguments that XLA passes to a call on a GPU.
 struct gpu_context {
     struct CUstream_st *stream;
     ffi::ScratchAllocator &scratch;
@@ -116,7 +117,7 @@ ffi::Error both_on_gpu(struct CUstream_st *stream, ffi::ScratchAllocator scratch
     return queue({stream, scratch, ordinal}, call, rows);
 }
 
-// Adds what a call on a GPU gets of XLA to a binding.
+// Returns a binding with these arguments.
 auto on_gpu() {
     return ffi::Ffi::Bind()
         .Ctx<ffi::PlatformStream<struct CUstream_st *>>()

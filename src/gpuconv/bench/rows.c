@@ -90,7 +90,8 @@ static const char script[] =
     "            theirs = attempt(nvidia, both, make(batch, channels, frames), make(channels, taps))\n"
     "        print(ours, theirs, flush=True)\n";
 
-/* What is timed of a case, and beside what: PyTorch's FFT of padded rows, NVIDIA's convolution. */
+/* Measurements of a case (a step is the forward and both gradients), and peers: PyTorch's FFT of padded rows, NVIDIA's
+ * convolution. */
 enum { FORWARD, STEP, TIMED };
 enum { TORCH, NVIDIA, PEERS };
 enum { LINE = 64, COMMAND = sizeof script + 8192 };
@@ -122,7 +123,8 @@ static bool time_peers(const gc_bench *b, gpuconv_backend backend, const bench_r
                          (long long)r->batch, (long long)r->channels, (long long)r->frames, (long long)r->taps,
                          (long long)r->hop, r->type != GPUCONV_SAMPLE_F32, r->gradients, r->packed);
         int64_t lengths[PACKED_ROWS];
-        pack(r->frames, lengths);
+        if (r->packed)
+            pack(r->frames, lengths);
         for (int64_t k = 0; k < r->batch && r->packed && used < COMMAND - 2 * LINE; k++)
             used += snprintf(command + used, sizeof command - (size_t)used, ",%lld", (long long)lengths[k]);
         if (used > COMMAND - 2 * LINE)
@@ -186,6 +188,7 @@ enum { X, Y, H, GX, GH }; /* arrays, in the order of gc_job_arrays; Y has the gr
 
 /* A case with its samples. */
 typedef struct bench_rows {
+    const gc_backend *backend;
     const bench_row *row;
     int64_t rows, responses;
     int64_t *starts, *lengths;     /* of packed rows; else NULL */
@@ -245,8 +248,8 @@ static int64_t pack_rows(bench_rows *m) {
     return r->channels * total;
 }
 
-static bool make_rows(bench_rows *m, const bench_row *r) {
-    m->row = r;
+static bool make_rows(bench_rows *m) {
+    const bench_row *r = m->row;
     m->rows = r->batch * r->channels;
     m->responses = r->hop ? m->rows * (r->frames / r->hop) : r->channels;
     m->output = gc_calloc(2 * CHECKS * gc_max(r->frames, r->taps), sizeof(float));
@@ -321,8 +324,8 @@ static double error_of(const bench_rows *m, const gc_timed_part part[CHECKS]) {
 /* ---- Times ------------------------------------------------------------------------------------------------------- */
 
 /* Times and verifies a convolution, or both gradients. */
-static gpuconv_status time_job(const gc_bench *b, const gc_backend *backend, const bench_rows *m, bool both,
-                               double *seconds, double *error_db, gpuconv_error *error) {
+static gpuconv_status time_job(const gc_bench *b, const bench_rows *m, bool both, double *seconds, double *error_db,
+                               gpuconv_error *error) {
     const bench_row *r = m->row;
     gc_timed_part part[2 * CHECKS];
     gc_rows_timing t = {.job = gpuconv_arrays_job_default(),
@@ -345,7 +348,7 @@ static gpuconv_status time_job(const gc_bench *b, const gc_backend *backend, con
     } else
         t.array[Y].samples = NULL;
     choose_parts(m, both ? GX : Y, part);
-    const gpuconv_status status = gc_measures_find(backend->id)->time_rows(&b->config, &t, error);
+    const gpuconv_status status = gc_measures_find(m->backend->id)->time_rows(&b->config, &t, error);
     if (status)
         return status;
     *error_db = error_of(m, part);
@@ -372,8 +375,8 @@ static void describe(const bench_rows *m, char *text, size_t size) {
 }
 
 /* Reports the forward, or the step: the forward and both gradients. `forward`: its median seconds. */
-static void report_times(const gc_bench *b, gpuconv_backend backend, const bench_rows *m, bool step, double *seconds,
-                         double forward, const double peer[PEERS], double error_db) {
+static void report_times(const gc_bench *b, const bench_rows *m, bool step, double *seconds, double forward,
+                         const double peer[PEERS], double error_db) {
     static const char *const peers[PEERS][2] = {{"PyTorch ms", "of PyTorch"}, {"NVIDIA ms", "of NVIDIA"}};
     const char *names[5 + 2 * PEERS] = {"ms", "spread", "of bytes", "error dB", "of forward"};
     double values[5 + 2 * PEERS], spread;
@@ -384,7 +387,7 @@ static void report_times(const gc_bench *b, gpuconv_backend backend, const bench
     int count = 0;
     values[count++] = median * 1e3;
     values[count++] = spread * 1e3;
-    values[count++] = median / (bytes / b->copy[backend]);
+    values[count++] = median / (bytes / b->copy[m->backend->id]);
     values[count++] = error_db;
     values[count++] = median / forward;
     for (int p = 0; p < PEERS && !isnan(peer[p]); p++) {
@@ -394,7 +397,7 @@ static void report_times(const gc_bench *b, gpuconv_backend backend, const bench
         values[count++] = median / peer[p];
     }
     describe(m, rows, sizeof rows);
-    snprintf(label, sizeof label, "%s: %s%s", gpuconv_backend_name(backend), rows,
+    snprintf(label, sizeof label, "%s: %s%s", gpuconv_backend_name(m->backend->id), rows,
              step ? ", forward and both gradients" : "");
     gc_report_named_row(b->report, "rows", label, count, names, values);
 }
@@ -402,22 +405,23 @@ static void report_times(const gc_bench *b, gpuconv_backend backend, const bench
 /* Times and reports a case. */
 static gpuconv_status run_case(const gc_bench *b, const gc_backend *backend, const bench_row *r, peer_seconds peer,
                                gpuconv_error *error) {
-    bench_rows m = {0};
-    double forward[GC_BENCH_RUNS_MOST], step[GC_BENCH_RUNS_MOST], error_db = 0, gradients_db = 0;
-    if (!make_rows(&m, r)) {
+    bench_rows m = {.backend = backend, .row = r};
+    double seconds[GC_BENCH_RUNS_MOST], forward = 0, error_db = 0, gradients_db = 0;
+    if (!make_rows(&m)) {
         free_rows(&m);
         return gc_fail_memory(error, "the benchmark");
     }
-    gpuconv_status status = time_job(b, backend, &m, false, forward, &error_db, error);
-    if (!status)
-        report_times(b, backend->id, &m, false, forward, gc_median(forward, b->runs, NULL), peer[FORWARD], error_db);
+    gpuconv_status status = time_job(b, &m, false, seconds, &error_db, error);
+    if (!status) {
+        forward = gc_median(seconds, b->runs, NULL);
+        report_times(b, &m, false, seconds, forward, peer[FORWARD], error_db);
+    }
     if (!status && r->gradients)
-        status = time_job(b, backend, &m, true, step, &gradients_db, error);
+        status = time_job(b, &m, true, seconds, &gradients_db, error);
     if (!status && r->gradients) {
         for (int i = 0; i < b->runs; i++)
-            step[i] += forward[i];
-        report_times(b, backend->id, &m, true, step, gc_median(forward, b->runs, NULL), peer[STEP],
-                     fmax(error_db, gradients_db));
+            seconds[i] += forward;
+        report_times(b, &m, true, seconds, forward, peer[STEP], fmax(error_db, gradients_db));
     }
     free_rows(&m);
     return status;

@@ -1,6 +1,5 @@
 /*
- * Files: opening those that are read as a whole, folders that lead to a file, locks, and the atomic replacement of
- * output files.
+ * Files: input files that are read as a whole, creation of folders, locks, and atomic replacement of output files.
  *
  * The data of an output is written to a new file in the target's folder, which has no name or a temporary one and takes
  * the target's name only on commit. Until then, and after any failure, an existing file is unchanged.

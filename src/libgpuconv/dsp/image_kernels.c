@@ -177,8 +177,8 @@ ALWAYS_INLINE void reduce_eight(const float *sums, const float *taps, int lanes,
         *(eight *)(to + (int64_t)n * lanes) = sum[n];
 }
 
-/* Reduces TOGETHER frames of one lane, and as many `apart` frames later: so many multiply-adds are in flight at once.
- */
+/* Reduces two groups of TOGETHER frames of one lane; the second one begins `apart` frames behind the first. One group
+ * has too few independent sums to fill the multiply-add units. */
 ALWAYS_INLINE void reduce_one(const float *sums, const float *taps, int64_t apart, float *to) {
     vec sum[2][TOGETHER] = {{{0}}};
     for (int j = 0; j < GC_IMAGE_TAPS; j += LANES)

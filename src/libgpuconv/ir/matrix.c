@@ -1,8 +1,7 @@
 /*
- * Matrices of responses. A text becomes a list of entries and of files; when it has been read, all files that are
- * listed are read, each once, on all cores, and the entries are summed into routes. Three languages are read: the own
- * one, the part of jconvolver's configuration that describes the routes, and BruteFIR's, as far as it describes plain
- * convolution.
+ * Matrices of responses. A text becomes a list of entries and a list of files. Then each file is read once, on all
+ * cores, and the entries are summed into routes. The text is in one of three languages: gpuconv's own matrix files,
+ * jconvolver's configuration (its routes), or BruteFIR's configuration (its plain convolutions).
  */
 #include "libgpuconv/audio/file.h"
 #include "libgpuconv/core/cancel.h"
@@ -445,7 +444,7 @@ static void matrix_free_files(matrix *m) {
 /* ---- BruteFIR --------------------------------------------------------------------------------------------------- */
 
 /*
- * BruteFIR's configuration, as far as it describes plain convolution:
+ * BruteFIR's configuration; only plain convolutions are supported:
  *
  *      input "left", "right" { channels: 8/5,4; mute: false, true; };
  *      coeff "name" { filename: "file"; format: "text"; attenuation: 6.0; blocks: 4; };
@@ -981,7 +980,7 @@ static gpuconv_status read_setting(brutefir *b, const char *key, gpuconv_error *
         return status;
     if (strcmp(key, "logic") == 0)
         return read_logic(b, error);
-    double level = 0; /* mutes what is below, or ends the program above it */
+    double level = 0; /* dB: BruteFIR mutes quieter signals (powersave), or ends at louder ones (safety_limit) */
     if ((strcmp(key, "powersave") == 0 || strcmp(key, "safety_limit") == 0) && gc_number_parse(b->word.text, &level) &&
         level != 0)
         return matrix_fail(b->matrix, error, "%s: a level of %g dB, which changes samples, is not read; remove it", key,

@@ -62,13 +62,13 @@ struct gpuconv_motion {
     /* Of a chunk. Moments are the beginnings of its hops, and its end; in a room also one before and one behind. */
     gc_blend *blend;      /* moments x channels */
     double *delay;        /* moments x channels x receivers */
-    int *slot;            /* in a room: moments x channels: whose spectrum is the response */
+    int *slot;            /* in a room: moments x channels: number of the spectrum of the response */
     double *turn;         /* ambisonics: moments x channels x channels */
     float *input;         /* channels x width: chunks behind the frames that delays reach back to */
     int64_t width, place; /* frames of a channel; those before the chunk that is filled, without `before` */
     float *scratch;       /* per thread */
     float *sums;          /* hops x groups x receivers spectra */
-    float *output;        /* receivers x (chunk + taps): the chunk, and what rings on */
+    float *output;        /* receivers x (chunk + taps): the chunk and its tail */
 
     float *ready;                 /* receivers x capacity: finished frames that were not fetched yet */
     int64_t capacity, begin, end; /* of `ready` */

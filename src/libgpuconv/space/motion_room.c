@@ -36,7 +36,7 @@ struct gc_motion_room {
     gpuconv_path *still[2]; /* of sources and of receivers that stay */
     gpuconv_arrays *arrays;
     gpuconv_rooms_plan *plan;
-    gpuconv_rooms_job job;       /* what is simulated for a chunk */
+    gpuconv_rooms_job job;       /* the simulation of a chunk */
     int64_t onset;               /* frames of a response before the direct sound */
     gpuconv_room_point first[2]; /* places of the first source and receiver at the beginning */
     int receivers;
