@@ -103,8 +103,9 @@ typedef struct gpuconv_rooms_job {
                        images at random places, one for each frame, with random signs and the mean energy of the images
                        left out. It therefore decays as these do in each direction and band. All receivers of a room get
                        the same images of the noise, which gives them the coherence of a diffuse field. The noise replaces
-                       the images over the last tenth of their time. At low frequencies the images have up to 3 dB more
-                       energy near a wall, and less elsewhere; the noise does not */
+                       the images over the last tenth of their time, and begins no earlier than the direct sound. At low
+                       frequencies the images have up to 3 dB more energy near a wall, and less elsewhere; the noise does
+                       not */
     bool diffuse; /**< the noise decays in all directions by Eyring's formula, as in a room whose furniture and relief
                        scatter the sound; false (default): as the images do */
     double highpass; /**< Hz, of a causal Butterworth high-pass of fourth order; 0 (default): none. The sum of images

@@ -102,7 +102,7 @@ struct scene {
     int begin[2], count[2], limit; /* rows of images; most reflections */
     int base, places;              /* distance of the accumulator's first element; its elements for images */
     float nearest, farthest;       /* squares of the distances of the segment */
-    float reach, fade;             /* as on the CPU */
+    float direct, reach, fade;     /* as on the CPU */
     float scale, unit,
         largest;       /* in the accumulator: the amplitude 1, an image 1 step away, the limit of a noise image */
     float crowd, mean; /* images in a frame over the square of their distance; log2 a step of a diffuse field */
@@ -203,13 +203,14 @@ __device__ void set_scene(const gck_rooms &r, scene *s, const input &in, int cha
     const double end = fmax((double)(r.frames + KERNEL + 2 - r.origin), 1.0) * STEPS, reach = in.walls->reach;
     s->base = (int)base - 2;
     s->places = STEPS * (frames - 1) + 2 * HALF + 4;
+    s->direct = (float)direct;
     s->reach = (float)fmin(fmax(reach, direct * (1 + 1e-6)), end);
     s->fade = no_fade;
     if (r.tail && reach < end) {
         s->reach = (float)fmax(reach, direct / 0.9);
         s->fade = 10 / s->reach;
     }
-    s->noisy = valid && r.tail && (s->reach < end || r.order >= 0);
+    s->noisy = valid && r.tail && (reach < end || r.order >= 0);
     const double far = fmin(base + s->places + MARGIN, (double)s->reach);
     s->nearest = (float)(near * near * (1 - 1e-6));
     s->farthest = far > 0 && valid ? (float)(far * far * (1 + 1e-6)) : 0.0f;
@@ -385,7 +386,7 @@ __device__ __noinline__ void add_noise_image(const gck_rooms &r, const scene &s,
     const double distance = fmax(sqrt(squares), 0.01 * r.per_metre);
     const float d = (float)distance, kept = fminf(fmaxf((s.reach - d) * s.fade, 0.0f), 1.0f);
     const float energy = order > s.limit ? 1.0f : 1.0f - kept;
-    if (!(energy > 0.0f))
+    if (!(energy > 0.0f) || d < s.direct)
         return;
     float amplitude = s.unit * (float)far / d * sqrtf(energy * s.crowd);
     amplitude *= power_of_two(r.diffuse ? -s.mean * d : -loss) * pattern(r, s, facing, turned, 1 / d);
@@ -398,7 +399,7 @@ __device__ void add_noise(const gck_rooms &r, const scene &s, const input &in, i
     for (int k = 0; k < 3; k++)
         apart += fabs(in.receiver[k] - in.first_receiver[k]) + fabs(in.source[k] - in.first_source[k]);
     apart = apart * r.per_metre + STEPS;
-    const double begin = r.order < 0 ? s.reach - 1 / s.fade : 0;
+    const double begin = r.order < 0 ? s.reach - 1 / s.fade : s.direct;
     const int64_t first = (int64_t)(fmax(fmax((double)s.base, begin) - apart, 0.0) / STEPS);
     const int64_t end = (int64_t)(((double)s.base + s.places + apart) / STEPS) + 1;
 #pragma unroll 1

@@ -533,6 +533,51 @@ static void noise_is_coherent_as_a_diffuse_field(void **state) {
     guarded_free(&got);
 }
 
+/* Noise in place of reflections begins with the direct sound of each source and receiver, which the noise of others
+ * precedes; and frames do not depend on how many follow. */
+static void noise_begins_behind_the_direct_sound(void **state) {
+    (void)state;
+    enum { SHORT = 960, LONG = 4000, POINTS = 3, PAIRS = POINTS * POINTS };
+    const gpuconv_room_point source[POINTS] = {
+        {{1.1, 0.2, 0.9}, 0, 0, 1}, {{17, 9, 5}, 40, 10, 0.5}, {{1.3, 0.4, 1}, 0, 0, 1}};
+    const gpuconv_room_point receiver[POINTS] = {
+        {{1.2, 0.4, 1.1}, 0, 0, 1}, {{18.5, 9.7, 0.1}, 0, 0, 1}, {{0.1, 9.8, 5.9}, 70, 0, 0.5}};
+    gpuconv_room room = {.size = {19, 10, 6}};
+    for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+        room.rt60[b] = 0.8;
+    gpuconv_rooms_job job = job_of_room(&room, source, receiver);
+    job.sources = job.receivers = POINTS;
+    job.alike = job.tail = true; /* without the filters of bands, which ring before a sound */
+    for (int k = 0; k < 5; k++) {
+        job.images_order = k < 3 ? k : -1;
+        job.images_seconds = k == 2 || k == 3 ? 0.005 : 0;
+        job.images_level = k == 4 ? 0.1 : 0;
+        job.diffuse = k == 1;
+        job.frames = SHORT;
+        guarded begin = simulate(&job, 1);
+        job.frames = LONG;
+        guarded whole = simulate(&job, 1);
+        for (int i = 0; i < PAIRS; i++) {
+            const float *h = whole.channel[0] + i * LONG;
+            double square = 0, late = 0, want[SHORT];
+            for (int a = 0; a < 3; a++)
+                square += pow(source[i / POINTS].at[a] - receiver[i % POINTS].at[a], 2);
+            const int64_t direct = (int64_t)(sqrt(square) / 343.2 * job.rate);
+            for (int64_t n = 0; n < direct - 26; n++)
+                CHECK(h[n] == 0, "case %d, pair %d: frame %d before the direct sound at %d is %g", k, i, (int)n,
+                      (int)direct, (double)h[n]);
+            for (int64_t n = direct + 26; n < LONG; n++)
+                late += (double)h[n] * (double)h[n];
+            CHECK(late > 1e-4, "case %d, pair %d: the energy behind the direct sound is %g", k, i, late);
+            for (int64_t n = 0; n < SHORT; n++)
+                want[n] = (double)h[n];
+            check_error("the beginning", begin.channel[0] + i * SHORT, want, SHORT, -80);
+        }
+        guarded_free(&begin);
+        guarded_free(&whole);
+    }
+}
+
 /* ---- Ambisonics -------------------------------------------------------------------------------------------------- */
 
 static void channels_of_one_image_are_its_harmonics(void **state) {
@@ -752,6 +797,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_decay_is_the_one_that_was_asked),
         cmocka_unit_test(noise_has_the_energy_of_the_images_that_it_replaces),
         cmocka_unit_test(noise_is_coherent_as_a_diffuse_field),
+        cmocka_unit_test(noise_begins_behind_the_direct_sound),
         cmocka_unit_test(channels_of_one_image_are_its_harmonics),
         cmocka_unit_test(the_bytes_depend_on_neither_threads_nor_batch),
 #ifdef GPU_ROOMS

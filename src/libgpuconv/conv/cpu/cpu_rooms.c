@@ -207,6 +207,7 @@ typedef struct response {
     bool directed[2];                /* whether they have a pattern */
     int ear;                         /* of job->ears: the receiver of the set */
     gc_rotation front;               /* of an ambisonic receiver */
+    double direct;                   /* metres from the source to the receiver */
     double reach, fade, origin;      /* as in gc_image_row; without the filter's half */
     double end;                      /* metres from which on no image is in the response */
     axis axis[3];
@@ -399,6 +400,7 @@ static void add_noise(const response *p) {
                             .power = 4 * PI * shell / (p->room->size[0] * p->room->size[1] * p->room->size[2]),
                             .reach = p->reach,
                             .fade = p->fade,
+                            .nearest = p->direct,
                             .order = job->images_order >= 0 ? job->images_order : INT32_MAX};
     for (int a = 0; a < 3; a++) {
         field.first[a] = p->first_receiver->at[a];
@@ -412,7 +414,7 @@ static void add_noise(const response *p) {
     }
     for (int c = 0; c < LANES_MAX; c++)
         outer[c] = 1;
-    const double begin = job->images_order >= 0 ? 0 : fmax(p->reach - 1 / p->fade - apart, 0);
+    const double begin = fmax((job->images_order >= 0 ? p->direct : p->reach - 1 / p->fade) - apart, 0);
     const int64_t last = (int64_t)((p->end + apart) / shell);
     for (int64_t slot = (int64_t)(begin / shell); slot <= last && !gc_cancelled(); slot += GC_IMAGE_BLOCK) {
         const int count = (int)gc_min(last + 1 - slot, GC_IMAGE_BLOCK);
@@ -525,7 +527,7 @@ static void write_channel(const response *p, const scratch *s, int channel, floa
 static void compute_pass(response *p, const scratch *s, float *out) {
     const work *w = p->w;
     const gpuconv_rooms_job *job = &w->rooms->job;
-    const bool noise = job->tail && (p->reach < p->end || job->images_order >= 0);
+    const bool noise = job->tail && (p->walls->reach < p->end || job->images_order >= 0);
     void *tables = make_tables(p, noise ? p->end + p->room->size[0] + p->room->size[1] + p->room->size[2] : p->reach);
     if (!tables || !gc_set_memory(s->sums, 0, w->steps * p->lanes * (int64_t)sizeof *s->sums)) {
         atomic_store((atomic_bool *)&w->failed, true);
@@ -584,19 +586,15 @@ static void compute_response(void *context, int64_t index, int worker) {
     set_facing(p.source, &p.directed[1], p.facing[1]);
     p.directed[0] = p.directed[0] && !job->ambisonic && !job->ears;
     p.front = gc_rotation_of(p.receiver->azimuth, p.receiver->elevation, 0);
-    double direct = 0;
-    for (int a = 0; a < 3; a++)
-        direct += pow(p.source->at[a] - p.receiver->at[a], 2);
-    direct = sqrt(direct);
-    p.origin = (double)(job->origin * GC_IMAGE_STEPS) - (w->rooms->aligned ? direct * w->per_metre : 0);
-    p.end = w->end + (w->rooms->aligned ? direct : 0);
-    direct *= 1 + 1e-9;
+    p.direct = gc_room_distance(p.source->at, p.receiver->at);
+    p.origin = (double)(job->origin * GC_IMAGE_STEPS) - (w->rooms->aligned ? p.direct * w->per_metre : 0);
+    p.end = w->end + (w->rooms->aligned ? p.direct : 0);
     for (int b = 0; b < bands; b++)
         for (int wall = 0; wall < 6; wall++) /* the loss times the area over 4 V; half of it for the amplitude */
             p.mean[b] += p.walls->loss[wall][b] / p.room->size[wall / 2] / 8;
-    p.reach = fmin(fmax(p.walls->reach, direct), p.end);
+    p.reach = fmin(fmax(p.walls->reach, p.direct * (1 + 1e-9)), p.end);
     if (job->tail && p.walls->reach < p.end) {
-        p.reach = fmax(p.walls->reach, direct / 0.9);
+        p.reach = fmax(p.walls->reach, p.direct / 0.9);
         p.fade = 10 / p.reach;
     }
     const uint64_t mode = gc_save_and_flush_subnormals();
