@@ -1,11 +1,9 @@
 /* Tests of rooms (gpuconv_rooms.h): every image against a sum in double precision that follows Allen and Berkley's
  * formula and shares no code with the library; bands, decay, the noise of the tail, ambisonics and refusals. tests/gpu
  * compiles the same file with GPU_ROOMS, for a device. */
+#include "gpu/gpu_rooms.h"
 #include "gpuconv_rooms.h"
 #include "harness.h"
-#ifdef GPU_ROOMS
-#include "gpu/gpu_rooms.h"
-#endif
 
 #include "libgpuconv/dsp/image_kernels.h"
 #include "libgpuconv/dsp/simd.h"
@@ -42,9 +40,9 @@ static guarded simulate(const gpuconv_rooms_job *job, int threads) {
     (void)threads;
     return gpu_rooms_simulate(job);
 #else
-    const int order = job->ambisonic + 1;
+    const int order = job->ambisonic + 1, channels = job->ears ? gpuconv_sofa_receivers(job->ears) : order * order;
     gpuconv_arrays *place = new_place(threads);
-    guarded made = guarded_new(1, job->rooms * job->sources * job->receivers * order * order * job->frames);
+    guarded made = guarded_new(1, job->rooms * job->sources * job->receivers * channels * job->frames);
     gpuconv_error error = {0};
     CHECK(gpuconv_rooms_simulate(place, job, made.channel[0], &error) == GPUCONV_OK, "%s", error.message);
     CHECK(guarded_intact(&made), "written outside the output");
@@ -305,12 +303,10 @@ static void walls_that_are_alike_need_one_sum(void **state) {
     }
 }
 
-#ifndef GPU_ROOMS
-/* A set of random responses with delays at random directions, of which the first frames precede time zero. */
-static void ears_hear_every_image_through_the_head(void **state) {
-    (void)state;
-    enum { DIRECTIONS = 60, TAPS = 32, FRAMES = 500, BANDS = 7 };
-    oracle_random random = {11};
+/* Two ears with delays and random responses, of which the first frames precede time zero. */
+gpuconv_sofa *random_ears(int shells) {
+    enum { DIRECTIONS = 120, TAPS = 64 };
+    oracle_random random = {13};
     gpuconv_error error;
     gpuconv_ir *responses;
     float taps[2 * DIRECTIONS][TAPS];
@@ -328,48 +324,51 @@ static void ears_hear_every_image_through_the_head(void **state) {
     for (int m = 0; m < DIRECTIONS; m++) {
         const double z = draw(&random, -1, 1), turn = draw(&random, 0, 2 * pi), flat = sqrt(1 - z * z);
         const double at[3] = {flat * cos(turn), flat * sin(turn), z};
-        memcpy(set->position + 3 * m, at, sizeof at);
+        for (int a = 0; a < 3; a++)
+            set->position[3 * m + a] = (1 + 2 * (m % shells)) * at[a];
         set->delay[2 * m] = draw(&random, 0, 4);
         set->delay[2 * m + 1] = draw(&random, 0, 4);
     }
     CHECK(!gc_sofa_make_shells(set, &error), "%s", error.message);
+    CHECK(set->shells == shells, "%d shells", set->shells);
+    return set;
+}
+
+static void ears_hear_every_image_through_the_head(void **state) {
+    (void)state;
+    enum { FRAMES = 500, BANDS = 7 };
+    oracle_random random = {12};
+    gpuconv_sofa *set = random_ears(1);
     gpuconv_room room = {.size = {4.1, 3.3, 2.6}};
     const gpuconv_room_point source = {{1.1, 0.9, 1.7}, 40, 20, 0.5}, receiver = {{2.9, 2.2, 1.2}, 35, 10, 1};
     gpuconv_rooms_job job = job_of_room(&room, &source, &receiver);
     job.frames = FRAMES;
     job.ears = set;
-    job.origin = 7;
-    for (int bands = 1; bands <= BANDS; bands += BANDS - 1) {
+    for (int k = 0; k < 3; k++) {
+        const int bands = k == 2 ? BANDS : 1;
+        job.origin = k == 1 ? -20 : 7;
+        job.air = k == 2;
         for (int w = 0; w < 6; w++)
             for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
                 room.absorption[w][b] = b == 0 || bands > 1 ? draw(&random, 0.02, 0.7) : room.absorption[w][0];
-        guarded got = guarded_new(1, 2 * FRAMES);
-        gpuconv_arrays *place = new_place(2);
-        CHECK(!gpuconv_rooms_simulate(place, &job, got.channel[0], &error), "%s", error.message);
+        guarded got = simulate(&job, 2);
         for (int ear = 0; ear < 2; ear++) {
             double want[FRAMES] = {0}, one[FRAMES];
             for (int b = 0; b < bands; b++) {
                 memset(one, 0, sizeof one);
-                add_images(&job, 0, b, 0, bands > 1 ? one : want, ear);
+                add_images(&job, 0, b, job.air ? air_of(b) : 0, bands > 1 ? one : want, ear);
                 if (bands > 1)
                     add_band(one, FRAMES, job.rate, b, bands, want);
             }
-            check_error("ears", got.channel[0] + ear * FRAMES, want, FRAMES, -80);
+            check_error(k == 0   ? "ears"
+                        : k == 1 ? "ears, later"
+                                 : "ears, bands and air",
+                        got.channel[0] + ear * FRAMES, want, FRAMES, job.air ? -60 : -80);
         }
-        gpuconv_arrays_free(place);
         guarded_free(&got);
     }
-    job.rate = 48000;
-    guarded none = guarded_new(1, 2 * FRAMES);
-    gpuconv_arrays *place = new_place(1);
-    CHECK(gpuconv_rooms_simulate(place, &job, none.channel[0], &error) == GPUCONV_ERROR_ARGUMENT &&
-              strstr(error.message, "16000 Hz"),
-          "%s", error.message);
-    gpuconv_arrays_free(place);
-    guarded_free(&none);
     gpuconv_sofa_free(set);
 }
-#endif
 
 /* ---- Decay and noise --------------------------------------------------------------------------------------------- */
 
@@ -756,6 +755,12 @@ static void impossible_rooms_are_refused(void **state) {
     REFUSE(job.humidity, 101, "humidity is 101");
     REFUSE(job.images_order, -2, "images_order is -2");
     REFUSE(job.highpass, 8000, "highpass is 8000; use 0 to 7200");
+    gpuconv_sofa *ears = random_ears(1);
+    job.ears = ears;
+    REFUSE(job.rate, 48000, "16000 Hz, ambisonic 0; use one loudspeaker, 48000 Hz and 0");
+    REFUSE(job.ambisonic, 1, "16000 Hz, ambisonic 1");
+    job.ears = NULL;
+    gpuconv_sofa_free(ears);
 #undef REFUSE
     receiver = source;
     refuse(&job, "source 0 and receiver 0 of room 0 are in one place");
@@ -794,6 +799,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(late_images_keep_their_delays),
         cmocka_unit_test(bands_and_air_are_those_of_the_formula),
         cmocka_unit_test(walls_that_are_alike_need_one_sum),
+        cmocka_unit_test(ears_hear_every_image_through_the_head),
         cmocka_unit_test(the_decay_is_the_one_that_was_asked),
         cmocka_unit_test(noise_has_the_energy_of_the_images_that_it_replaces),
         cmocka_unit_test(noise_is_coherent_as_a_diffuse_field),
@@ -805,7 +811,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_the_cpu_refuses_is_silent),
         cmocka_unit_test(a_graph_simulates_what_the_memory_then_has),
 #else
-        cmocka_unit_test(ears_hear_every_image_through_the_head),
         cmocka_unit_test(the_instruction_sets_agree),
         cmocka_unit_test(impossible_rooms_are_refused),
 #endif
