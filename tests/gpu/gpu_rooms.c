@@ -133,7 +133,7 @@ void rooms_on_the_gpu_are_those_of_the_cpu(void **state) {
         job.diffuse = k == 3;
         job.air = k == 4 || k == 9;
         job.ears = k >= 8 ? ears : NULL;
-        job.origin = k == 9 ? -20 : 0;
+        job.origin = k == 9 ? -200 : 0;
         job.ambisonic = k == 5 ? 2 : 0;
         job.highpass = k == 6 ? 80 : 0;
         job.seeds = k == 7 ? seeds : NULL;

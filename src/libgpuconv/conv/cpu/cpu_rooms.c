@@ -53,7 +53,8 @@ typedef struct work {
     int lanes;           /* most lanes of an accumulator */
     int channels;        /* of a receiver in the accumulator: one ear at a time */
     int64_t steps;       /* of the accumulator */
-    int64_t before;      /* those before its frames, for ears whose responses begin before time zero */
+    int64_t before;      /* those before its frames, for images that began earlier and are heard through ears */
+    int64_t early;       /* steps by which ears hear an image before its time */
     double per_metre;    /* steps a metre */
     double end;          /* metres from which on no image is in a response whose source sounds at its origin */
     const float *taps, *moment;
@@ -277,7 +278,7 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
     const float *head[GC_IMAGE_BLOCK];
     const gpuconv_sofa *ears = r->job.ears;
     row->scale = p->w->per_metre;
-    row->origin = p->origin + GC_IMAGE_HALF;
+    row->origin = p->origin + GC_IMAGE_HALF + (double)(p->w->before - p->w->early);
     row->limit = (double)(r->job.frames * GC_IMAGE_STEPS + 2 * GC_IMAGE_HALF + p->w->before);
     row->outer = outer;
     row->lanes = p->lanes;
@@ -653,11 +654,12 @@ gpuconv_status gc_cpu_simulate(gc_pool *pool, gc_room_filters *filters, const gc
     const int64_t responses = job->rooms * job->sources * job->receivers;
     const int threads = (int)gc_min(gc_pool_threads(pool), responses);
     w.channels = job->ears ? 1 : rooms->channels;
-    w.before = job->ears ? job->ears->responses->lead * GC_IMAGE_STEPS : 0;
-    w.steps = job->frames * GC_IMAGE_STEPS + GC_IMAGE_MARGIN + w.before +
-              (job->ears ? job->ears->responses->frames * GC_IMAGE_STEPS : 0);
+    const int64_t taps = job->ears ? job->ears->responses->frames * GC_IMAGE_STEPS : 0;
+    w.early = job->ears ? job->ears->responses->lead * GC_IMAGE_STEPS : 0;
+    w.before = w.early + (job->origin < 0 ? taps : 0);
+    w.steps = job->frames * GC_IMAGE_STEPS + GC_IMAGE_MARGIN + w.before + taps;
     w.per_metre = job->rate * GC_IMAGE_STEPS / rooms->speed;
-    w.end = fmax((double)(job->frames + KERNEL_FRAMES + 2 - job->origin) + (double)w.before / GC_IMAGE_STEPS, 1) /
+    w.end = fmax((double)(job->frames + KERNEL_FRAMES + 2 - job->origin) + (double)w.early / GC_IMAGE_STEPS, 1) /
             job->rate * rooms->speed;
     w.together = w.steps * w.channels * w.bands * (int64_t)sizeof(float) > SUMS_BYTES ? 1 : w.bands;
     w.lanes = lanes_of(w.channels * w.together);
