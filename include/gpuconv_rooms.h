@@ -103,8 +103,9 @@ typedef struct gpuconv_rooms_job {
                        images at random places, one for each frame, with random signs and the mean energy of the images
                        left out. It therefore decays as these do in each direction and band. All receivers of a room get
                        the same images of the noise, which gives them the coherence of a diffuse field. The noise replaces
-                       the images over the last tenth of their time. At low frequencies the images have up to 3 dB more
-                       energy near a wall, and less elsewhere; the noise does not */
+                       the images over the last tenth of their time, and begins no earlier than the direct sound. At low
+                       frequencies the images have up to 3 dB more energy near a wall, and less elsewhere; the noise does
+                       not */
     bool diffuse; /**< the noise decays in all directions by Eyring's formula, as in a room whose furniture and relief
                        scatter the sound; false (default): as the images do */
     double highpass; /**< Hz, of a causal Butterworth high-pass of fourth order; 0 (default): none. The sum of images
@@ -113,7 +114,8 @@ typedef struct gpuconv_rooms_job {
     /** An open set at `rate`, of a head for example: a receiver has a channel for each receiver of the set, and the
      * front of the head is its main axis. Every image arrives through the response of the measured direction that is
      * nearest to its own, with the delay of this response to a fraction of a frame. Responses that begin before their
-     * time zero arrive that much earlier. NULL (default): none. On the CPU only. */
+     * time zero arrive that much earlier. NULL (default): none. A plan on a GPU has a copy of it, and compares
+     * directions in single precision. */
     const gpuconv_sofa *ears;
     const uint64_t *seeds; /**< of the noise of each room, instead of `seed`; NULL (default) */
     bool alike; /**< on a GPU: absorption and rt60 of every room are the same in all octaves, of which the lowest is
@@ -152,7 +154,7 @@ typedef struct gpuconv_rooms_plan gpuconv_rooms_plan;
  * Plans a simulation, for many runs with other rooms. Reads no room. On a GPU it allocates device memory for the
  * filters and waits for their copies.
  * @param place       the place; its device is current
- * @param job         may be freed afterwards
+ * @param job         may be freed afterwards; on the CPU its `ears` must outlive the plan
  * @param[out] plan   the plan; the caller frees it
  * @param[out] error  the reason of a failure; may be NULL
  * @return ARGUMENT, MEMORY, DEVICE

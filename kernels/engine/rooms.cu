@@ -11,6 +11,9 @@
  * images along the shortest side of the room lies in a segment with two ends, a hole between them. A warp finds the
  * ends of 32 rows, one for each lane, and takes their images in order, 32 at a time, so that no lane is idle.
  *
+ * Before ears an image is added once for each tap of the response of its direction, which a lane finds by comparing
+ * all: rooms of many images take as much longer as a response has taps.
+ *
  * Sums do not depend on the order of their terms, because the accumulator has integers. Its unit follows from the
  * largest image that the segment may have, of which it holds 64 and many more late in a small room. Distances are sums
  * of two floats (48 bits), because 1e-5 of a frame after 10^6 frames is beyond a float; double precision would take
@@ -99,10 +102,12 @@ struct scene {
     int directed[2], noisy; /* receiver and source; whether there is noise */
     int degree, order;      /* of the channel's harmonic */
     float factor;
+    int ear;                       /* of a set: the channel */
+    float damping;                 /* log2 of amplitude a step, by the air */
     int begin[2], count[2], limit; /* rows of images; most reflections */
     int base, places;              /* distance of the accumulator's first element; its elements for images */
     float nearest, farthest;       /* squares of the distances of the segment */
-    float reach, fade;             /* as on the CPU */
+    float direct, reach, fade;     /* as on the CPU */
     float scale, unit,
         largest;       /* in the accumulator: the amplitude 1, an image 1 step away, the limit of a noise image */
     float crowd, mean; /* images in a frame over the square of their distance; log2 a step of a diffuse field */
@@ -130,7 +135,7 @@ __device__ void set_axis(const gck_rooms &r, axis *a, int side, const input &in)
     a->cells = (float)(1 / size);
     for (int point = 0; point < 2; point++) {
         const double *p = point ? in.source : in.receiver;
-        const float part = r.channels > 1 && !point ? 1.0f : 1.0f - (float)p[5];
+        const float part = !point && (r.channels > 1 || r.ears.taps) ? 1.0f : 1.0f - (float)p[5];
         float c, sine, up, ce;
         sincospif((float)(p[3] / 180), &sine, &c);
         sincospif((float)(p[4] / 180), &up, &ce);
@@ -161,8 +166,8 @@ __device__ void set_rows(const axis &a, float far, int limit, int *begin, int *c
 
 /* Sets the unit of the accumulator: the largest amplitude, and how many of its size may meet in a step. */
 __device__ void set_unit(const gck_rooms &r, scene *s, float distance, float volume) {
-    const float end = fmaxf((float)(s->base + s->places), 0.0f), density = 4 * pi * end * (end / volume);
-    const float meeting = 64.0f + 64.0f * density + 16.0f * end * s->of[0].cells;
+    const float end = fmaxf((float)(s->base + s->places) + r.ears.early, 0.0f), density = 4 * pi * end * (end / volume);
+    float meeting = 64.0f + 16.0f * end * s->of[0].cells, before = 64.0f * density;
     float slowest = HUGE_VALF, apart = 0.0f;
     s->crowd = 4 * pi * STEPS / volume;
     s->mean = 0.0f;
@@ -171,7 +176,13 @@ __device__ void set_unit(const gck_rooms &r, scene *s, float distance, float vol
         slowest = fminf(slowest, s->of[k].loss * s->of[k].cells);
         apart += s->of[k].loss + fabsf(s->of[k].skew);
     }
-    const float lost = fmaxf(slowest * distance - apart, 0.0f);
+    float lost = fmaxf(slowest * distance - apart, 0.0f);
+    if (r.ears.taps) {
+        meeting *= r.ears.peak; /* images at once, and those of which other taps meet them */
+        before *= r.ears.sum;
+        lost += s->damping * distance;
+    }
+    meeting += before;
     const float bits = 31.0f - log2f(meeting) - log2f((float)r.per_metre / distance) + lost;
     s->scale = exp2f(fminf(floorf(bits), 100.0f));
     s->unit = s->scale * (float)r.per_metre;
@@ -190,27 +201,31 @@ __device__ void set_scene(const gck_rooms &r, scene *s, const input &in, int cha
     direct = sqrt(direct) * r.per_metre;
     s->omni[0] = (float)in.receiver[5];
     s->omni[1] = (float)in.source[5];
-    s->directed[0] = r.channels == 1 && in.receiver[5] < 1;
+    s->directed[0] = r.channels == 1 && !r.ears.taps && in.receiver[5] < 1;
     s->directed[1] = in.source[5] < 1;
-    s->degree = (int)sqrtf((float)channel + 0.5f);
+    s->ear = channel;
+    s->damping = r.air ? log2e * r.damping[in.band] : 0.0f;
+    s->degree = r.ears.taps ? 0 : (int)sqrtf((float)channel + 0.5f);
     s->order = channel - s->degree * s->degree - s->degree;
     s->factor = s->order ? 2.0f : 1.0f;
     for (int k = s->degree - abs(s->order) + 1; k <= s->degree + abs(s->order); k++)
         s->factor /= (float)k;
     s->factor = sqrtf(s->factor);
     s->limit = r.order < 0 ? MOST : r.order;
-    const double base = (double)(begin - r.origin) * STEPS - HALF, near = fmax(base - MARGIN, 0.0);
-    const double end = fmax((double)(r.frames + KERNEL + 2 - r.origin), 1.0) * STEPS, reach = in.walls->reach;
+    const double base = (double)(begin - r.origin) * STEPS - HALF, near = fmax(base - MARGIN - r.ears.late, 0.0);
+    const double end = fmax((double)(r.frames + KERNEL + 2 - r.origin) * STEPS + r.ears.early, (double)STEPS),
+                 reach = in.walls->reach;
     s->base = (int)base - 2;
     s->places = STEPS * (frames - 1) + 2 * HALF + 4;
+    s->direct = (float)direct;
     s->reach = (float)fmin(fmax(reach, direct * (1 + 1e-6)), end);
     s->fade = no_fade;
     if (r.tail && reach < end) {
         s->reach = (float)fmax(reach, direct / 0.9);
         s->fade = 10 / s->reach;
     }
-    s->noisy = valid && r.tail && (s->reach < end || r.order >= 0);
-    const double far = fmin(base + s->places + MARGIN, (double)s->reach);
+    s->noisy = valid && r.tail && (reach < end || r.order >= 0);
+    const double far = fmin(base + s->places + MARGIN + r.ears.early, (double)s->reach);
     s->nearest = (float)(near * near * (1 - 1e-6));
     s->farthest = far > 0 && valid ? (float)(far * far * (1 + 1e-6)) : 0.0f;
     for (int k = 0; k < 2; k++)
@@ -257,14 +272,48 @@ __device__ float harmonic(const scene &s, float x, float y, float z) {
 
 /* Returns the patterns of a source and a receiver. facing: the direction along the source's axis; turned: along the
  * receiver's. */
-__device__ __forceinline__ float pattern(const gck_rooms &r, const scene &s, float facing, const float turned[3],
-                                         float inverse) {
+__device__ __forceinline__ float pattern(const scene &s, float facing, const float turned[3], float inverse) {
     float amplitude = s.directed[1] ? fmaf(facing, inverse, s.omni[1]) : 1.0f;
     if (s.directed[0])
         amplitude *= fmaf(turned[0], inverse, s.omni[0]);
-    if (r.channels > 1)
+    if (s.degree > 0)
         amplitude *= harmonic(s, turned[0] * inverse, turned[1] * inverse, turned[2] * inverse);
     return amplitude;
+}
+
+/* Returns the direction of the set that is nearest to an image `d` away, as gc_sofa_nearest does in double precision:
+ * on the shell of the nearest distance, and of directions that are the same the nearest in distance. */
+__device__ int nearest_direction(const gck_ears &e, float d, const float turned[3]) {
+    const float same = 4e-7f * d;
+    float best = -2 * d, off = 0.0f;
+    int shell = 0, found = 0;
+    for (int i = 1; i < e.shells; i++)
+        if (fabsf(e.shell[i].distance - d) < fabsf(e.shell[shell].distance - d))
+            shell = i;
+    for (int i = e.shell[shell].begin; i < e.shell[shell].end; i++) {
+        const float4 at = e.direction[i];
+        const float along = fmaf(at.x, turned[0], fmaf(at.y, turned[1], at.z * turned[2])), apart = fabsf(at.w - d);
+        if (along > best + same || (along > best - same && apart < off)) {
+            best = along;
+            off = apart;
+            found = i;
+        }
+    }
+    return found;
+}
+
+/* Adds an image through the response of the nearest direction. Its amplitude is that behind the air, because the taps
+ * are not farther away. */
+__device__ void deposit_response(const gck_rooms &r, const scene &s, int *sums, wide d, float amplitude,
+                                 const float turned[3]) {
+    const int64_t response = (int64_t)nearest_direction(r.ears, d.high, turned) * r.channels + s.ear;
+    const float *taps = r.ears.taps + response * r.ears.frames;
+    wide at = add(d, {r.ears.offset[response], 0.0f});
+#pragma unroll 1
+    for (int k = 0; k < r.ears.frames; k++) {
+        deposit(s, sums, at.high, at.low, amplitude * taps[k]);
+        at = add(at, {(float)STEPS, 0.0f});
+    }
 }
 
 /* Images that differ in the first axis only. */
@@ -315,7 +364,11 @@ __device__ __forceinline__ void add_image(const gck_rooms &r, const scene &s, co
         float turned[3];
         for (int c = 0; c < 3; c++)
             turned[c] = fmaf(z.high, a.turned[c], from.turned[c]);
-        amplitude *= pattern(r, s, fmaf(n & 1 ? z.high : -z.high, a.facing, from.facing), turned, inverse);
+        amplitude *= pattern(s, fmaf(n & 1 ? z.high : -z.high, a.facing, from.facing), turned, inverse);
+        if (r.ears.taps) {
+            deposit_response(r, s, sums, {d, more}, amplitude * power_of_two(-s.damping * d), turned);
+            return;
+        }
     }
     deposit(s, sums, d, more, amplitude);
 }
@@ -385,12 +438,18 @@ __device__ __noinline__ void add_noise_image(const gck_rooms &r, const scene &s,
     const double distance = fmax(sqrt(squares), 0.01 * r.per_metre);
     const float d = (float)distance, kept = fminf(fmaxf((s.reach - d) * s.fade, 0.0f), 1.0f);
     const float energy = order > s.limit ? 1.0f : 1.0f - kept;
-    if (!(energy > 0.0f))
+    if (!(energy > 0.0f) || d < s.direct)
         return;
     float amplitude = s.unit * (float)far / d * sqrtf(energy * s.crowd);
-    amplitude *= power_of_two(r.diffuse ? -s.mean * d : -loss) * pattern(r, s, facing, turned, 1 / d);
+    loss = (r.diffuse ? s.mean * d : loss) + (r.ears.taps ? s.damping * d : 0.0f);
+    amplitude *= power_of_two(-loss) * pattern(s, facing, turned, 1 / d);
     amplitude = fminf(amplitude, s.largest);
-    deposit(s, sums, d, (float)(distance - (double)d), a & 1 ? -amplitude : amplitude);
+    amplitude = a & 1 ? -amplitude : amplitude;
+    const wide at = widen(distance);
+    if (r.ears.taps)
+        deposit_response(r, s, sums, at, amplitude, turned);
+    else
+        deposit(s, sums, at.high, at.low, amplitude);
 }
 
 __device__ void add_noise(const gck_rooms &r, const scene &s, const input &in, int *sums) {
@@ -398,9 +457,9 @@ __device__ void add_noise(const gck_rooms &r, const scene &s, const input &in, i
     for (int k = 0; k < 3; k++)
         apart += fabs(in.receiver[k] - in.first_receiver[k]) + fabs(in.source[k] - in.first_source[k]);
     apart = apart * r.per_metre + STEPS;
-    const double begin = r.order < 0 ? s.reach - 1 / s.fade : 0;
-    const int64_t first = (int64_t)(fmax(fmax((double)s.base, begin) - apart, 0.0) / STEPS);
-    const int64_t end = (int64_t)(((double)s.base + s.places + apart) / STEPS) + 1;
+    const double begin = r.order < 0 ? s.reach - 1 / s.fade : s.direct;
+    const int64_t first = (int64_t)(fmax(fmax((double)s.base - r.ears.late, begin) - apart, 0.0) / STEPS);
+    const int64_t end = (int64_t)(((double)s.base + s.places + r.ears.early + apart) / STEPS) + 1;
 #pragma unroll 1
     for (int64_t slot = first + threadIdx.x; slot < end; slot += THREADS)
         add_noise_image(r, s, in, slot, sums);
@@ -409,8 +468,8 @@ __device__ void add_noise(const gck_rooms &r, const scene &s, const input &in, i
 /* ---- From the accumulator to frames ------------------------------------------------------------------------------ */
 
 /* Makes floats of the accumulator, with the absorption of air over the distance of each step. */
-__device__ void convert(const gck_rooms &r, const scene &s, int band, int *sums, int count) {
-    const float damping = r.air ? -log2e * r.damping[band] : 0.0f, one = 1 / s.scale;
+__device__ void convert(const gck_rooms &r, const scene &s, int *sums, int count) {
+    const float damping = r.ears.taps ? 0.0f : -s.damping, one = 1 / s.scale;
     for (int i = threadIdx.x; i < count; i += THREADS)
         sums[i] = __float_as_int((float)sums[i] * one * power_of_two(damping * fmaxf((float)(s.base + i - 1), 0.0f)));
 }
@@ -460,7 +519,8 @@ __host__ __device__ int places_of(int frames) {
 }
 
 /* block.x: segments, the last ones first, which have the most images, x channels x bands. */
-__global__ void __launch_bounds__(THREADS, 2) images(const gck_rooms r, int64_t first, int64_t count, float *out) {
+__global__ void __launch_bounds__(THREADS, 2)
+    images(const __grid_constant__ gck_rooms r, int64_t first, int64_t count, float *out) {
     extern __shared__ int sums[];
     __shared__ scene s;
     __shared__ input in;
@@ -496,14 +556,14 @@ __global__ void __launch_bounds__(THREADS, 2) images(const gck_rooms r, int64_t 
     if (threadIdx.x == 0)
         set_scene(r, &s, in, (int)(index % r.channels), begin, frames);
     __syncthreads();
-    if (s.directed[0] || s.directed[1] || r.channels > 1)
+    if (s.directed[0] || s.directed[1] || r.channels > 1 || r.ears.taps)
         add_images<true>(r, s, rows, sums);
     else
         add_images<false>(r, s, rows, sums);
     if (s.noisy)
         add_noise(r, s, in, sums);
     __syncthreads();
-    convert(r, s, in.band, sums, places);
+    convert(r, s, sums, places);
     __syncthreads(); /* the filter begins behind what the first images have before its steps */
     reduce((const float *)sums + 3, taps, (int)min((int64_t)frames, r.frames - begin), out + lane * r.frames + begin);
 }

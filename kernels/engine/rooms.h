@@ -26,6 +26,23 @@ typedef struct gck_walls {
     int valid;                     /* 0: a value is out of range, and its responses are silent */
 } gck_walls;
 
+/* Directions begin..end - 1 of a set, measured from about the same distance. */
+typedef struct gck_shell {
+    float distance;
+    int begin, end;
+} gck_shell;
+
+/* A set of head-related responses in device memory, of directions x receivers. */
+typedef struct gck_ears {
+    const gck_shell *shell;
+    const float4 *direction; /* x to the front, y to the left, z up, of length 1; w: the distance */
+    const float *offset;     /* by which the first tap of each response is later than its image */
+    const float *taps;       /* `frames` of each response, a frame apart; NULL: receivers have no ears */
+    int shells, frames;
+    float early, late; /* by which taps are earlier and later than their image at most */
+    float peak, sum;   /* largest magnitude of a tap, and sum of the magnitudes of a response */
+} gck_ears;
+
 typedef struct gck_rooms {
     const double *room, *source, *receiver; /* arrays of gpuconv_rooms.h */
     const uint64_t *seeds;                  /* of the noise of each room; NULL: they follow from `seed` */
@@ -38,6 +55,7 @@ typedef struct gck_rooms {
     double seconds, nepers;        /* limits of the images: time, and energy of the slowest band; 0: none */
     float damping[GCK_ROOM_BANDS]; /* nepers of amplitude a step, by the air */
     uint64_t seed;
+    gck_ears ears;
 } gck_rooms;
 
 /* Fills rooms->walls. */

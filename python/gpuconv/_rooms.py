@@ -109,20 +109,18 @@ def simulate_described(kind: str, room: Any, source: Any, receiver: Any, seeds: 
         made = np.empty(shape, np.float32)
         _core.simulate_rooms(room, source, receiver, made, options, seed, seeds, None if ears is None else ears._set, threads)
         return made
-    if ears is not None:
-        raise ValueError("ears are on the CPU only; give arrays in host memory")
     from ._cuda import _device
     from ._cuda_libraries import F32, adapter
 
     on = adapter(kind)
     device = on.device(room)
     with on.current(device):
-        key = (device, shape, options)
+        key = (device, shape, options, ears)
         plan = _plans.get(key)
         if plan is None:
             if len(_plans) >= MAX_PLANS:
                 _plans.clear()
-            plan = _plans[key] = _core.CudaRooms(_device(device), (*shape[:3], frames), options)
+            plan = _plans[key] = _core.CudaRooms(_device(device), (*shape[:3], frames), options, None if ears is None else ears._set)
         made, workspace = on.empty(room, shape, F32), on.bytes(room, plan.workspace)
         arrays = tuple(0 if array is None else on.pointer(array) for array in (room, source, receiver, seeds))
         plan.run(arrays, seed, on.pointer(made), on.pointer(workspace), on.stream(room))
@@ -178,7 +176,7 @@ def simulate_rooms(
     highpass: Hz of a Butterworth filter of fourth order; 0: none. seed: of the noise; a whole number, or an array of one for
         each room. threads: as in convolve().
     ears: an open set at `rate`, SofaSet(path, rate): a receiver has a channel for each ear of its head, which looks in its
-        direction; every image arrives through the response of the nearest measured direction. On the CPU only.
+        direction; every image arrives through the response of the nearest measured direction.
 
     Returns (rooms, sources, receivers, frames) of float32, or (rooms, sources, receivers, channels, frames) with
     `ambisonic` or `ears`. 1.0 is the pressure at 1 m from the source. Raises ValueError for what no room can be.

@@ -504,10 +504,12 @@ struct planned_rooms {
 };
 
 void plan_rooms(planned_rooms *self, const device &home, const std::array<int64_t, 4> &shape,
-                const rooms_options &options) {
-    const gpuconv_rooms_job job = job_of_rooms(options, shape[0], shape[1], shape[2], shape[3]);
+                const rooms_options &options, const sofa_set *ears) {
+    gpuconv_rooms_job job = job_of_rooms(options, shape[0], shape[1], shape[2], shape[3]);
     gpuconv_rooms_plan *made = nullptr;
+    job.ears = ears ? ears->set.get() : nullptr;
     run_unlocked([&](gpuconv_error *error) { return gpuconv_rooms_plan_new(home.place.get(), &job, &made, error); });
+    job.ears = nullptr; // the plan has a copy
     new (self) planned_rooms{&home, job, rooms_owner(made)};
 }
 
@@ -543,7 +545,8 @@ void bind_arrays(nb::module_ &m) {
           "Simulates rooms into `made`. `options`: (origin, ambisonic, formula, order), (rate, temperature, humidity, "
           "seconds and level of images, high-pass), (air, tail, diffuse, alike).");
     nb::class_<planned_rooms>(m, "CudaRooms", "A simulation of rooms that is planned for its shapes and options.")
-        .def("__init__", &plan_rooms, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("shape"), nb::arg("options"))
+        .def("__init__", &plan_rooms, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("shape"), nb::arg("options"),
+             nb::arg("ears").none())
         .def_prop_ro("workspace", [](const planned_rooms &r) { return gpuconv_rooms_plan_workspace(r.plan.get()); })
         .def("run", &run_rooms, nb::arg("arrays"), nb::arg("seed"), nb::arg("made"), nb::arg("workspace"),
              nb::arg("stream"), "Queues it: addresses of rooms, sources, receivers and seeds (0: none).");

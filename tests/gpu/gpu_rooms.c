@@ -27,7 +27,9 @@ static void *upload(const void *from, size_t bytes) {
 }
 
 static device_job open_job(const gpuconv_rooms_job *job) {
-    const size_t rooms = (size_t)job->rooms, channels = (size_t)((job->ambisonic + 1) * (job->ambisonic + 1));
+    const int order = job->ambisonic + 1;
+    const size_t rooms = (size_t)job->rooms;
+    const size_t channels = (size_t)(job->ears ? gpuconv_sofa_receivers(job->ears) : order * order);
     device_job d = {.job = *job};
     gpuconv_error error = {0};
     CHECK(gpuconv_arrays_new_cuda(0, &d.place, &error) == GPUCONV_OK, "%s", error.message);
@@ -111,7 +113,8 @@ static gpuconv_rooms_job some_rooms(gpuconv_room room[ROOMS], gpuconv_room_point
     return job;
 }
 
-/* The noise has the random numbers of the CPU, so that it is compared frame by frame too. */
+/* The noise has the random numbers of the CPU, so that it is compared frame by frame too. Of 100 000 images one lies
+ * between two directions of a head within single precision: few are compared. */
 void rooms_on_the_gpu_are_those_of_the_cpu(void **state) {
     (void)state;
     static gpuconv_room room[ROOMS];
@@ -120,19 +123,26 @@ void rooms_on_the_gpu_are_those_of_the_cpu(void **state) {
     gpuconv_arrays *cpu;
     gpuconv_error error = {0};
     CHECK(gpuconv_arrays_new_cpu(0, &cpu, &error) == GPUCONV_OK, "%s", error.message);
-    for (int k = 0; k < 8; k++) {
+    gpuconv_sofa *ears = random_ears(2);
+    for (int k = 0; k < 11; k++) {
         gpuconv_rooms_job job = some_rooms(room, points);
         job.tail = k > 0;
         job.images_level = k == 1 || k >= 4 ? 15 : 0;
-        job.images_order = k == 2 ? 4 : -1;
+        job.images_order = k == 2 ? 4 : k == 10 ? 0 : -1;
         job.images_seconds = k == 3 ? 0.04 : 0;
         job.diffuse = k == 3;
-        job.air = k == 4;
+        job.air = k == 4 || k == 9;
+        job.ears = k >= 8 ? ears : NULL;
+        job.origin = k == 9 ? -200 : 0;
         job.ambisonic = k == 5 ? 2 : 0;
         job.highpass = k == 6 ? 80 : 0;
         job.seeds = k == 7 ? seeds : NULL;
         job.formula = k % 3 == 1 ? GPUCONV_ROOM_EYRING : k % 3 == 2 ? GPUCONV_ROOM_SABINE : GPUCONV_ROOM_IMAGES;
         job.rate = k == 4 ? 48000 : 16000;
+        if (job.ears) {
+            job.rooms = job.sources = 1;
+            job.frames = 800;
+        }
         guarded got = gpu_rooms_simulate(&job), want = guarded_new(1, got.frames);
         CHECK(gpuconv_rooms_simulate(cpu, &job, want.channel[0], &error) == GPUCONV_OK, "%s", error.message);
         const double distance = harness_distance(&got, &want, got.frames);
@@ -141,6 +151,7 @@ void rooms_on_the_gpu_are_those_of_the_cpu(void **state) {
         guarded_free(&got);
         guarded_free(&want);
     }
+    gpuconv_sofa_free(ears);
     gpuconv_arrays_free(cpu);
 }
 

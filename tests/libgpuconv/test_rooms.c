@@ -1,11 +1,9 @@
 /* Tests of rooms (gpuconv_rooms.h): every image against a sum in double precision that follows Allen and Berkley's
  * formula and shares no code with the library; bands, decay, the noise of the tail, ambisonics and refusals. tests/gpu
  * compiles the same file with GPU_ROOMS, for a device. */
+#include "gpu/gpu_rooms.h"
 #include "gpuconv_rooms.h"
 #include "harness.h"
-#ifdef GPU_ROOMS
-#include "gpu/gpu_rooms.h"
-#endif
 
 #include "libgpuconv/dsp/image_kernels.h"
 #include "libgpuconv/dsp/simd.h"
@@ -42,9 +40,9 @@ static guarded simulate(const gpuconv_rooms_job *job, int threads) {
     (void)threads;
     return gpu_rooms_simulate(job);
 #else
-    const int order = job->ambisonic + 1;
+    const int order = job->ambisonic + 1, channels = job->ears ? gpuconv_sofa_receivers(job->ears) : order * order;
     gpuconv_arrays *place = new_place(threads);
-    guarded made = guarded_new(1, job->rooms * job->sources * job->receivers * order * order * job->frames);
+    guarded made = guarded_new(1, job->rooms * job->sources * job->receivers * channels * job->frames);
     gpuconv_error error = {0};
     CHECK(gpuconv_rooms_simulate(place, job, made.channel[0], &error) == GPUCONV_OK, "%s", error.message);
     CHECK(guarded_intact(&made), "written outside the output");
@@ -305,12 +303,10 @@ static void walls_that_are_alike_need_one_sum(void **state) {
     }
 }
 
-#ifndef GPU_ROOMS
-/* A set of random responses with delays at random directions, of which the first frames precede time zero. */
-static void ears_hear_every_image_through_the_head(void **state) {
-    (void)state;
-    enum { DIRECTIONS = 60, TAPS = 32, FRAMES = 500, BANDS = 7 };
-    oracle_random random = {11};
+/* Two ears with delays and random responses, of which the first frames precede time zero. */
+gpuconv_sofa *random_ears(int shells) {
+    enum { DIRECTIONS = 120, TAPS = 64 };
+    oracle_random random = {13};
     gpuconv_error error;
     gpuconv_ir *responses;
     float taps[2 * DIRECTIONS][TAPS];
@@ -328,48 +324,51 @@ static void ears_hear_every_image_through_the_head(void **state) {
     for (int m = 0; m < DIRECTIONS; m++) {
         const double z = draw(&random, -1, 1), turn = draw(&random, 0, 2 * pi), flat = sqrt(1 - z * z);
         const double at[3] = {flat * cos(turn), flat * sin(turn), z};
-        memcpy(set->position + 3 * m, at, sizeof at);
+        for (int a = 0; a < 3; a++)
+            set->position[3 * m + a] = (1 + 2 * (m % shells)) * at[a];
         set->delay[2 * m] = draw(&random, 0, 4);
         set->delay[2 * m + 1] = draw(&random, 0, 4);
     }
     CHECK(!gc_sofa_make_shells(set, &error), "%s", error.message);
+    CHECK(set->shells == shells, "%d shells", set->shells);
+    return set;
+}
+
+static void ears_hear_every_image_through_the_head(void **state) {
+    (void)state;
+    enum { FRAMES = 500, BANDS = 7 };
+    oracle_random random = {12};
+    gpuconv_sofa *set = random_ears(1);
     gpuconv_room room = {.size = {4.1, 3.3, 2.6}};
     const gpuconv_room_point source = {{1.1, 0.9, 1.7}, 40, 20, 0.5}, receiver = {{2.9, 2.2, 1.2}, 35, 10, 1};
     gpuconv_rooms_job job = job_of_room(&room, &source, &receiver);
     job.frames = FRAMES;
     job.ears = set;
-    job.origin = 7;
-    for (int bands = 1; bands <= BANDS; bands += BANDS - 1) {
+    for (int k = 0; k < 3; k++) { /* the second one begins while the direct sound is heard */
+        const int bands = k == 2 ? BANDS : 1;
+        job.origin = k == 1 ? -150 : 7;
+        job.air = k == 2;
         for (int w = 0; w < 6; w++)
             for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
                 room.absorption[w][b] = b == 0 || bands > 1 ? draw(&random, 0.02, 0.7) : room.absorption[w][0];
-        guarded got = guarded_new(1, 2 * FRAMES);
-        gpuconv_arrays *place = new_place(2);
-        CHECK(!gpuconv_rooms_simulate(place, &job, got.channel[0], &error), "%s", error.message);
+        guarded got = simulate(&job, 2);
         for (int ear = 0; ear < 2; ear++) {
             double want[FRAMES] = {0}, one[FRAMES];
             for (int b = 0; b < bands; b++) {
                 memset(one, 0, sizeof one);
-                add_images(&job, 0, b, 0, bands > 1 ? one : want, ear);
+                add_images(&job, 0, b, job.air ? air_of(b) : 0, bands > 1 ? one : want, ear);
                 if (bands > 1)
                     add_band(one, FRAMES, job.rate, b, bands, want);
             }
-            check_error("ears", got.channel[0] + ear * FRAMES, want, FRAMES, -80);
+            check_error(k == 0   ? "ears"
+                        : k == 1 ? "ears, later"
+                                 : "ears, bands and air",
+                        got.channel[0] + ear * FRAMES, want, FRAMES, job.air ? -60 : -80);
         }
-        gpuconv_arrays_free(place);
         guarded_free(&got);
     }
-    job.rate = 48000;
-    guarded none = guarded_new(1, 2 * FRAMES);
-    gpuconv_arrays *place = new_place(1);
-    CHECK(gpuconv_rooms_simulate(place, &job, none.channel[0], &error) == GPUCONV_ERROR_ARGUMENT &&
-              strstr(error.message, "16000 Hz"),
-          "%s", error.message);
-    gpuconv_arrays_free(place);
-    guarded_free(&none);
     gpuconv_sofa_free(set);
 }
-#endif
 
 /* ---- Decay and noise --------------------------------------------------------------------------------------------- */
 
@@ -531,6 +530,51 @@ static void noise_is_coherent_as_a_diffuse_field(void **state) {
     CHECK(fabs(product / sqrt(square[0] * square[1]) - want) <= 0.02, "coherence %.3f, not %.3f",
           product / sqrt(square[0] * square[1]), want);
     guarded_free(&got);
+}
+
+/* Noise in place of reflections begins with the direct sound of each source and receiver, which the noise of others
+ * precedes; and frames do not depend on how many follow. */
+static void noise_begins_behind_the_direct_sound(void **state) {
+    (void)state;
+    enum { SHORT = 960, LONG = 4000, POINTS = 3, PAIRS = POINTS * POINTS };
+    const gpuconv_room_point source[POINTS] = {
+        {{1.1, 0.2, 0.9}, 0, 0, 1}, {{17, 9, 5}, 40, 10, 0.5}, {{1.3, 0.4, 1}, 0, 0, 1}};
+    const gpuconv_room_point receiver[POINTS] = {
+        {{1.2, 0.4, 1.1}, 0, 0, 1}, {{18.5, 9.7, 0.1}, 0, 0, 1}, {{0.1, 9.8, 5.9}, 70, 0, 0.5}};
+    gpuconv_room room = {.size = {19, 10, 6}};
+    for (int b = 0; b < GPUCONV_ROOM_BANDS; b++)
+        room.rt60[b] = 0.8;
+    gpuconv_rooms_job job = job_of_room(&room, source, receiver);
+    job.sources = job.receivers = POINTS;
+    job.alike = job.tail = true; /* without the filters of bands, which ring before a sound */
+    for (int k = 0; k < 5; k++) {
+        job.images_order = k < 3 ? k : -1;
+        job.images_seconds = k == 2 || k == 3 ? 0.005 : 0;
+        job.images_level = k == 4 ? 0.1 : 0;
+        job.diffuse = k == 1;
+        job.frames = SHORT;
+        guarded begin = simulate(&job, 1);
+        job.frames = LONG;
+        guarded whole = simulate(&job, 1);
+        for (int i = 0; i < PAIRS; i++) {
+            const float *h = whole.channel[0] + i * LONG;
+            double square = 0, late = 0, want[SHORT];
+            for (int a = 0; a < 3; a++)
+                square += pow(source[i / POINTS].at[a] - receiver[i % POINTS].at[a], 2);
+            const int64_t direct = (int64_t)(sqrt(square) / 343.2 * job.rate);
+            for (int64_t n = 0; n < direct - 26; n++)
+                CHECK(h[n] == 0, "case %d, pair %d: frame %d before the direct sound at %d is %g", k, i, (int)n,
+                      (int)direct, (double)h[n]);
+            for (int64_t n = direct + 26; n < LONG; n++)
+                late += (double)h[n] * (double)h[n];
+            CHECK(late > 1e-4, "case %d, pair %d: the energy behind the direct sound is %g", k, i, late);
+            for (int64_t n = 0; n < SHORT; n++)
+                want[n] = (double)h[n];
+            check_error("the beginning", begin.channel[0] + i * SHORT, want, SHORT, -80);
+        }
+        guarded_free(&begin);
+        guarded_free(&whole);
+    }
 }
 
 /* ---- Ambisonics -------------------------------------------------------------------------------------------------- */
@@ -711,6 +755,12 @@ static void impossible_rooms_are_refused(void **state) {
     REFUSE(job.humidity, 101, "humidity is 101");
     REFUSE(job.images_order, -2, "images_order is -2");
     REFUSE(job.highpass, 8000, "highpass is 8000; use 0 to 7200");
+    gpuconv_sofa *ears = random_ears(1);
+    job.ears = ears;
+    REFUSE(job.rate, 48000, "16000 Hz, ambisonic 0; use one loudspeaker, 48000 Hz and 0");
+    REFUSE(job.ambisonic, 1, "16000 Hz, ambisonic 1");
+    job.ears = NULL;
+    gpuconv_sofa_free(ears);
 #undef REFUSE
     receiver = source;
     refuse(&job, "source 0 and receiver 0 of room 0 are in one place");
@@ -749,9 +799,11 @@ int main(int argc, char **argv) {
         cmocka_unit_test(late_images_keep_their_delays),
         cmocka_unit_test(bands_and_air_are_those_of_the_formula),
         cmocka_unit_test(walls_that_are_alike_need_one_sum),
+        cmocka_unit_test(ears_hear_every_image_through_the_head),
         cmocka_unit_test(the_decay_is_the_one_that_was_asked),
         cmocka_unit_test(noise_has_the_energy_of_the_images_that_it_replaces),
         cmocka_unit_test(noise_is_coherent_as_a_diffuse_field),
+        cmocka_unit_test(noise_begins_behind_the_direct_sound),
         cmocka_unit_test(channels_of_one_image_are_its_harmonics),
         cmocka_unit_test(the_bytes_depend_on_neither_threads_nor_batch),
 #ifdef GPU_ROOMS
@@ -759,7 +811,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_the_cpu_refuses_is_silent),
         cmocka_unit_test(a_graph_simulates_what_the_memory_then_has),
 #else
-        cmocka_unit_test(ears_hear_every_image_through_the_head),
         cmocka_unit_test(the_instruction_sets_agree),
         cmocka_unit_test(impossible_rooms_are_refused),
 #endif

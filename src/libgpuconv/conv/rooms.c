@@ -354,10 +354,8 @@ static gpuconv_status check_job(const gpuconv_rooms_job *job, gpuconv_error *err
 }
 
 /* Checks the ears of a job. */
-static gpuconv_status check_ears(const gpuconv_arrays *place, const gpuconv_rooms_job *job, gpuconv_error *error) {
+static gpuconv_status check_ears(const gpuconv_rooms_job *job, gpuconv_error *error) {
     const gpuconv_sofa *ears = job->ears;
-    if (place->device >= 0)
-        return gc_fail(error, GPUCONV_ERROR_UNSUPPORTED, "ears are on the CPU only");
     if (job->ambisonic || ears->speakers > 1 || ears->responses->rate != job->rate)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,
                        "ears: a set of %d loudspeakers with %g Hz, ambisonic %d; use one loudspeaker, %g Hz and 0",
@@ -420,7 +418,7 @@ gpuconv_status gpuconv_rooms_plan_new(gpuconv_arrays *place, const gpuconv_rooms
     if (!status)
         status = check_job(&r->job, error);
     if (!status && r->job.ears)
-        status = check_ears(place, &r->job, error);
+        status = check_ears(&r->job, error);
     p->place = place;
     r->channels = r->job.ears && !status ? r->job.ears->receivers : (r->job.ambisonic + 1) * (r->job.ambisonic + 1);
     r->speed = gc_speed_of_sound(r->job.temperature);

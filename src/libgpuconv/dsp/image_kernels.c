@@ -153,10 +153,12 @@ static void draw(const gc_image_field *f, uint64_t seed, int64_t first, int coun
         }
     }
     for (int i = 0; i < count; i++) {
-        const double distance = sqrt(square[i]), left = (f->reach - distance) * f->fade;
-        const double kept = left < 0 ? 0 : left > 1 ? 1 : left, energy = order[i] > f->order ? 1 : 1 - kept;
+        const double whole = sqrt(square[i]), distance = whole > 0.01 ? whole : 0.01;
+        const double left = (f->reach - distance) * f->fade;
+        const double kept = left < 0 ? 0 : left > 1 ? 1 : left;
+        const double energy = distance < f->nearest ? 0 : order[i] > f->order ? 1 : 1 - kept;
         to->amplitude[i] = (float)(sign[i] * far[i]) * sqrtf((float)(energy * f->power));
-        to->distance[i] = distance > 0.01 ? distance : 0.01;
+        to->distance[i] = distance;
         to->pattern[0][i] = (float)part[0][i];
         to->pattern[1][i] = (float)part[1][i];
     }

@@ -41,6 +41,7 @@ typedef struct gc_image_row {
 typedef struct gc_image_field {
     double shell, power; /* metres; energy at a distance of 1 */
     double reach, fade;  /* of the other images, as in gc_image_row; these have what is left of the energy */
+    double nearest;      /* metres of the direct sound, before which no image is heard */
     double first[3], receiver[3], moved[3], per_size[3], facing[2][3]; /* facing: what d adds to a pattern */
     int most[3], order; /* repetitions on each side; images with more reflections have the whole energy */
 } gc_image_field;

@@ -109,13 +109,11 @@ void gc_direction_tree_free(gc_direction_tree *tree) {
     free(tree);
 }
 
-/* Returns the number of directions; writes the unit vector of one, i below that number, in the tree's own order, and
- * returns the index of its position. */
-static int count_of(const gc_direction_tree *tree) {
+int gc_direction_tree_count(const gc_direction_tree *tree) {
     return tree->count;
 }
 
-static int get_direction(const gc_direction_tree *tree, int i, double unit[3]) {
+int gc_direction_tree_get(const gc_direction_tree *tree, int i, double unit[3]) {
     for (int k = 0; k < 3; k++)
         unit[k] = tree->nodes[i].at[k];
     return tree->nodes[i].index;
@@ -275,7 +273,7 @@ static gpuconv_status connect(gc_sphere_mesh *m, gpuconv_error *error) {
 
 /* Takes the directions of a tree. Returns FORMAT (too many), MEMORY. */
 static gpuconv_status take_directions(gc_sphere_mesh *m, const gc_direction_tree *tree, gpuconv_error *error) {
-    const int count = count_of(tree);
+    const int count = gc_direction_tree_count(tree);
     if (count > MAX_DIRECTIONS)
         return gc_fail(error, GPUCONV_ERROR_FORMAT,
                        "at most %d directions of a distance are divided into triangles, not %d", MAX_DIRECTIONS, count);
@@ -285,7 +283,7 @@ static gpuconv_status take_directions(gc_sphere_mesh *m, const gc_direction_tree
     if (!m->unit || !m->index)
         return gc_fail_memory(error, "the triangles of the directions");
     for (int i = 0; i < count; i++) {
-        m->index[i] = get_direction(tree, i, m->unit + 3 * (int64_t)i);
+        m->index[i] = gc_direction_tree_get(tree, i, m->unit + 3 * (int64_t)i);
         m->positions = m->index[i] >= m->positions ? m->index[i] + 1 : m->positions;
     }
     m->start = gc_calloc(m->positions, sizeof *m->start);

@@ -18,6 +18,13 @@ void gc_direction_tree_free(gc_direction_tree *tree);
  * one nearest in distance, then the lowest index. *angle gets the angle in radians. */
 int gc_direction_tree_nearest(const gc_direction_tree *tree, const double at[3], double *angle);
 
+/* Returns the number of directions. */
+int gc_direction_tree_count(const gc_direction_tree *tree);
+
+/* Writes the unit vector of direction i, below that number, in the tree's own order. Returns the index of its position.
+ */
+int gc_direction_tree_get(const gc_direction_tree *tree, int i, double unit[3]);
+
 typedef struct gc_sphere_mesh gc_sphere_mesh;
 
 /* Makes the mesh of the directions of a tree. Returns FORMAT (they cannot be divided), MEMORY, UNSUPPORTED (a build

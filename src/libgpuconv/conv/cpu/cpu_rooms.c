@@ -53,7 +53,8 @@ typedef struct work {
     int lanes;           /* most lanes of an accumulator */
     int channels;        /* of a receiver in the accumulator: one ear at a time */
     int64_t steps;       /* of the accumulator */
-    int64_t before;      /* those before its frames, for ears whose responses begin before time zero */
+    int64_t before;      /* those before its frames, for images that began earlier and are heard through ears */
+    int64_t early;       /* steps by which ears hear an image before its time */
     double per_metre;    /* steps a metre */
     double end;          /* metres from which on no image is in a response whose source sounds at its origin */
     const float *taps, *moment;
@@ -207,6 +208,7 @@ typedef struct response {
     bool directed[2];                /* whether they have a pattern */
     int ear;                         /* of job->ears: the receiver of the set */
     gc_rotation front;               /* of an ambisonic receiver */
+    double direct;                   /* metres from the source to the receiver */
     double reach, fade, origin;      /* as in gc_image_row; without the filter's half */
     double end;                      /* metres from which on no image is in the response */
     axis axis[3];
@@ -276,7 +278,7 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
     const float *head[GC_IMAGE_BLOCK];
     const gpuconv_sofa *ears = r->job.ears;
     row->scale = p->w->per_metre;
-    row->origin = p->origin + GC_IMAGE_HALF;
+    row->origin = p->origin + GC_IMAGE_HALF + (double)(p->w->before - p->w->early);
     row->limit = (double)(r->job.frames * GC_IMAGE_STEPS + 2 * GC_IMAGE_HALF + p->w->before);
     row->outer = outer;
     row->lanes = p->lanes;
@@ -399,6 +401,7 @@ static void add_noise(const response *p) {
                             .power = 4 * PI * shell / (p->room->size[0] * p->room->size[1] * p->room->size[2]),
                             .reach = p->reach,
                             .fade = p->fade,
+                            .nearest = p->direct,
                             .order = job->images_order >= 0 ? job->images_order : INT32_MAX};
     for (int a = 0; a < 3; a++) {
         field.first[a] = p->first_receiver->at[a];
@@ -412,7 +415,7 @@ static void add_noise(const response *p) {
     }
     for (int c = 0; c < LANES_MAX; c++)
         outer[c] = 1;
-    const double begin = job->images_order >= 0 ? 0 : fmax(p->reach - 1 / p->fade - apart, 0);
+    const double begin = fmax((job->images_order >= 0 ? p->direct : p->reach - 1 / p->fade) - apart, 0);
     const int64_t last = (int64_t)((p->end + apart) / shell);
     for (int64_t slot = (int64_t)(begin / shell); slot <= last && !gc_cancelled(); slot += GC_IMAGE_BLOCK) {
         const int count = (int)gc_min(last + 1 - slot, GC_IMAGE_BLOCK);
@@ -525,7 +528,7 @@ static void write_channel(const response *p, const scratch *s, int channel, floa
 static void compute_pass(response *p, const scratch *s, float *out) {
     const work *w = p->w;
     const gpuconv_rooms_job *job = &w->rooms->job;
-    const bool noise = job->tail && (p->reach < p->end || job->images_order >= 0);
+    const bool noise = job->tail && (p->walls->reach < p->end || job->images_order >= 0);
     void *tables = make_tables(p, noise ? p->end + p->room->size[0] + p->room->size[1] + p->room->size[2] : p->reach);
     if (!tables || !gc_set_memory(s->sums, 0, w->steps * p->lanes * (int64_t)sizeof *s->sums)) {
         atomic_store((atomic_bool *)&w->failed, true);
@@ -584,19 +587,15 @@ static void compute_response(void *context, int64_t index, int worker) {
     set_facing(p.source, &p.directed[1], p.facing[1]);
     p.directed[0] = p.directed[0] && !job->ambisonic && !job->ears;
     p.front = gc_rotation_of(p.receiver->azimuth, p.receiver->elevation, 0);
-    double direct = 0;
-    for (int a = 0; a < 3; a++)
-        direct += pow(p.source->at[a] - p.receiver->at[a], 2);
-    direct = sqrt(direct);
-    p.origin = (double)(job->origin * GC_IMAGE_STEPS) - (w->rooms->aligned ? direct * w->per_metre : 0);
-    p.end = w->end + (w->rooms->aligned ? direct : 0);
-    direct *= 1 + 1e-9;
+    p.direct = gc_room_distance(p.source->at, p.receiver->at);
+    p.origin = (double)(job->origin * GC_IMAGE_STEPS) - (w->rooms->aligned ? p.direct * w->per_metre : 0);
+    p.end = w->end + (w->rooms->aligned ? p.direct : 0);
     for (int b = 0; b < bands; b++)
         for (int wall = 0; wall < 6; wall++) /* the loss times the area over 4 V; half of it for the amplitude */
             p.mean[b] += p.walls->loss[wall][b] / p.room->size[wall / 2] / 8;
-    p.reach = fmin(fmax(p.walls->reach, direct), p.end);
+    p.reach = fmin(fmax(p.walls->reach, p.direct * (1 + 1e-9)), p.end);
     if (job->tail && p.walls->reach < p.end) {
-        p.reach = fmax(p.walls->reach, direct / 0.9);
+        p.reach = fmax(p.walls->reach, p.direct / 0.9);
         p.fade = 10 / p.reach;
     }
     const uint64_t mode = gc_save_and_flush_subnormals();
@@ -655,11 +654,12 @@ gpuconv_status gc_cpu_simulate(gc_pool *pool, gc_room_filters *filters, const gc
     const int64_t responses = job->rooms * job->sources * job->receivers;
     const int threads = (int)gc_min(gc_pool_threads(pool), responses);
     w.channels = job->ears ? 1 : rooms->channels;
-    w.before = job->ears ? job->ears->responses->lead * GC_IMAGE_STEPS : 0;
-    w.steps = job->frames * GC_IMAGE_STEPS + GC_IMAGE_MARGIN + w.before +
-              (job->ears ? job->ears->responses->frames * GC_IMAGE_STEPS : 0);
+    const int64_t taps = job->ears ? job->ears->responses->frames * GC_IMAGE_STEPS : 0;
+    w.early = job->ears ? job->ears->responses->lead * GC_IMAGE_STEPS : 0;
+    w.before = w.early + (job->origin < 0 ? taps : 0);
+    w.steps = job->frames * GC_IMAGE_STEPS + GC_IMAGE_MARGIN + w.before + taps;
     w.per_metre = job->rate * GC_IMAGE_STEPS / rooms->speed;
-    w.end = fmax((double)(job->frames + KERNEL_FRAMES + 2 - job->origin) + (double)w.before / GC_IMAGE_STEPS, 1) /
+    w.end = fmax((double)(job->frames + KERNEL_FRAMES + 2 - job->origin) + (double)w.early / GC_IMAGE_STEPS, 1) /
             job->rate * rooms->speed;
     w.together = w.steps * w.channels * w.bands * (int64_t)sizeof(float) > SUMS_BYTES ? 1 : w.bands;
     w.lanes = lanes_of(w.channels * w.together);

@@ -3,13 +3,14 @@
  *   prepare -> for each chunk of channels: images -> bands convolved with their filters and added -> high-pass
  *
  * Where bands differ, a channel is a convolution of routes from its bands to one output (cuda_arrays.c). Its bands lie
- * in the workspace; a chunk has as many channels as CHUNK_BYTES hold. */
+ * in the workspace; a chunk has as many channels as CHUNK_BYTES hold. A plan has a copy of the set of its ears. */
 #include "cuda_arrays.h"
 #include "libgpuconv/conv/rooms.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
-#include "libgpuconv/ir/object.h"
+#include "libgpuconv/ir/sofa.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ _Static_assert((int)GCK_ROOM_BANDS == (int)GPUCONV_ROOM_BANDS && (int)GCK_ROOM_S
 typedef struct device_rooms {
     gc_cuda_resources resources;
     const float *taps;
+    gck_ears ears;
     int bands;     /* that are computed */
     int64_t rows;  /* channels of all responses */
     int64_t chunk; /* of them that are computed at a time */
@@ -71,6 +73,72 @@ static gpuconv_status plan_bands(gpuconv_rooms_plan *plan, device_rooms *d, gpuc
     return status;
 }
 
+/* A set in host memory, as the kernels read it. */
+typedef struct host_ears {
+    gck_shell *shell;
+    float4 *direction;
+    float *offset, *taps;
+} host_ears;
+
+/* Copies the directions and responses of a set to `to`, shell by shell. Sets the limits of `e`, which follow from the
+ * responses. */
+static void arrange_ears(const gpuconv_sofa *set, double per_metre, const host_ears *to, gck_ears *e) {
+    const int64_t frames = set->responses->frames;
+    int64_t response = 0;
+    int at = 0;
+    for (int i = 0; i < set->shells; i++) {
+        const gc_direction_tree *tree = set->shell[i].tree;
+        const int count = gc_direction_tree_count(tree);
+        to->shell[i] = (gck_shell){(float)(set->shell[i].distance * per_metre), at, at + count};
+        for (int k = 0; k < count; k++, at++) {
+            double unit[3];
+            const int measurement = gc_direction_tree_get(tree, k, unit);
+            const double metres = gc_unit_vector(set->position + 3 * (int64_t)measurement, unit);
+            to->direction[at] = (float4){(float)unit[0], (float)unit[1], (float)unit[2], (float)(metres * per_metre)};
+            for (int ear = 0; ear < set->receivers; ear++, response++) {
+                const double delay = set->delay[(int64_t)measurement * set->receivers + ear];
+                const float *taps = gc_sofa_taps(set, measurement, ear);
+                float sum = 0;
+                for (int64_t n = 0; n < frames; n++) {
+                    sum += fabsf(taps[n]);
+                    e->peak = fmaxf(e->peak, fabsf(taps[n]));
+                }
+                memcpy(to->taps + response * frames, taps, (size_t)frames * sizeof *taps);
+                to->offset[response] = (float)((delay - (double)set->responses->lead) * GCK_ROOM_STEPS);
+                e->late = fmaxf(e->late, to->offset[response] + (float)(frames * GCK_ROOM_STEPS));
+                e->sum = fmaxf(e->sum, sum);
+            }
+        }
+    }
+}
+
+/* Copies a set to the device. */
+static gpuconv_status upload_ears(device_rooms *d, const gpuconv_sofa *set, double per_metre, gpuconv_error *error) {
+    const int64_t count = set->measurements, responses = count * set->receivers, frames = set->responses->frames;
+    gck_ears *e = &d->ears;
+    host_ears h = {.shell = gc_alloc(set->shells, sizeof *h.shell),
+                   .direction = gc_alloc(count, sizeof *h.direction),
+                   .offset = gc_alloc(responses, sizeof *h.offset),
+                   .taps = gc_alloc(responses * frames, sizeof *h.taps)};
+    const bool good = h.shell && h.direction && h.offset && h.taps;
+    if (good) {
+        *e = (gck_ears){.shells = set->shells,
+                        .frames = (int)frames,
+                        .early = (float)(set->responses->lead * GCK_ROOM_STEPS),
+                        .peak = FLT_MIN};
+        arrange_ears(set, per_metre, &h, e);
+        e->shell = gc_cuda_upload(&d->resources, h.shell, set->shells * (int64_t)sizeof *h.shell);
+        e->direction = gc_cuda_upload(&d->resources, h.direction, count * (int64_t)sizeof *h.direction);
+        e->offset = gc_cuda_upload(&d->resources, h.offset, responses * (int64_t)sizeof *h.offset);
+        e->taps = gc_cuda_upload(&d->resources, h.taps, responses * frames * (int64_t)sizeof *h.taps);
+    }
+    free(h.shell);
+    free(h.direction);
+    free(h.offset);
+    free(h.taps);
+    return good ? GPUCONV_OK : gc_fail_memory(error, "the ears of a room");
+}
+
 gpuconv_status gc_cuda_plan_rooms(gpuconv_rooms_plan *plan, gpuconv_error *error) {
     const gc_rooms *r = &plan->rooms;
     const gpuconv_rooms_job *job = &r->job;
@@ -87,8 +155,11 @@ gpuconv_status gc_cuda_plan_rooms(gpuconv_rooms_plan *plan, gpuconv_error *error
     const int64_t channel = d->bands * job->frames * (int64_t)sizeof(float), blocks = job->frames / 1024 + 2;
     d->chunk = gc_max(gc_min(d->rows, d->bands > 1 ? CHUNK_BYTES / channel : INT32_MAX / blocks), 1);
     d->taps = gc_cuda_upload(&d->resources, taps, GCK_ROOM_TAPS * (int64_t)sizeof *taps);
-    status = gc_cuda_check_memory(error, plan->place->device, d->resources.err, "the plan of rooms",
-                                  d->resources.device_bytes);
+    if (job->ears)
+        status = upload_ears(d, job->ears, job->rate * GCK_ROOM_STEPS / r->speed, error);
+    if (!status)
+        status = gc_cuda_check_memory(error, plan->place->device, d->resources.err, "the plan of rooms",
+                                      d->resources.device_bytes);
     if (!status && d->bands > 1)
         status = plan_bands(plan, d, error);
     d->walls = gc_round_up(job->rooms * (int64_t)sizeof(gck_walls), 256);
@@ -116,6 +187,7 @@ static gck_rooms kernel_rooms(const gc_rooms *r, const device_rooms *d, void *wo
                    .receiver = (const double *)job->receiver,
                    .seeds = job->seeds,
                    .taps = d->taps,
+                   .ears = d->ears,
                    .walls = workspace,
                    .rooms = job->rooms,
                    .sources = job->sources,
