@@ -24,6 +24,14 @@ const gc_backend *__wrap_gc_backend_find(gpuconv_backend id);
 gc_costs __real_gc_costs_of_cpu(const char *name);
 gc_costs __wrap_gc_costs_of_cpu(const char *name);
 int __wrap_gc_processor_count(void);
+void __real_gc_batch_measured(gc_batch_rates *rates, double seconds);
+void __wrap_gc_batch_measured(gc_batch_rates *rates, double seconds);
+
+/* The cores take the predicted time. */
+void __wrap_gc_batch_measured(gc_batch_rates *rates, double seconds) {
+    (void)rates;
+    assert_true(seconds > 0);
+}
 
 const gc_backend *__wrap_gc_backend_find(gpuconv_backend id) {
     return id == GPUCONV_BACKEND_CUDA ? &gpu.backend : __real_gc_backend_find(id);
@@ -199,6 +207,17 @@ static void a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores(void **st
     assert_true(two.devices > 0 && two.gpus > GC_SHARE_ALL / 2 && one.devices == 1 && one.gpus > GC_SHARE_ALL / 2);
 }
 
+static void cores_slower_than_their_costs_leave_rows_to_the_gpus(void **state) {
+    (void)state;
+    gc_batch_rates r = {9e-4, 5.1e-3, 6e-5, 0.75, 0.25}; /* rows of 30 s, each with its own response of 6 s */
+    assert_int_equal(gc_batch_divide(&r, 4096, 32, 2).gpus, 0);
+    __real_gc_batch_measured(&r, 15.6e-3);
+    const gc_batch_share s = gc_batch_divide(&r, 4096, 32, 2);
+    assert_true(s.gpus > 0 && s.gpus < GC_SHARE_ALL && s.seconds < 1.2);
+    __real_gc_batch_measured(&r, 1e-4);
+    assert_true(r.cpu > 0 && r.host > 0 && gc_batch_divide(&r, 4096, 32, 2).gpus == 0);
+}
+
 static void the_simulation_of_a_room_counts_as_work_of_the_cores(void **state) {
     (void)state;
     static const char *const responses[] = {"room:size=5x4x3 rt60=0.5", "room:size=5x4x3 rt60=0.5 images=0.5",
@@ -264,6 +283,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_division_is_faster_than_cores_or_gpus_alone),
         cmocka_unit_test(a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores),
+        cmocka_unit_test(cores_slower_than_their_costs_leave_rows_to_the_gpus),
         cmocka_unit_test(the_simulation_of_a_room_counts_as_work_of_the_cores),
         cmocka_unit_test(every_stretch_of_rows_has_the_share),
         cmocka_unit_test(rows_are_where_the_share_says_for_any_number_of_workers_and_gpus),

@@ -321,6 +321,9 @@ static const int64_t responses_bytes = INT64_C(256) << 20;
  * than a hundredth of the time. */
 static const int64_t entries_shared = 128;
 
+/* The largest share: what remains for the cores is enough to measure them. */
+static const int most_shared = GC_SHARE_ALL / 16 * 15;
+
 /* Selects the devices that the user named, or all. *why: the reason if no device can be used; *count is then 0. Fails
  * with DEVICE if a device that the user named does not exist. */
 static gpuconv_status select_devices(batch_state *s, int *count, gpuconv_error *why, gpuconv_error *error) {
@@ -449,8 +452,8 @@ static gc_worker make_worker(batch_state *s, int device) {
 }
 
 /* Divides the batch among all cores, however many workers there are, and up to `devices` of the selected devices; 0:
- * one that takes no time. */
-static gc_batch_share divide_batch(batch_state *s, int devices) {
+ * one that takes no time. measured: seconds of a core for an entry; 0: not known; -1: as many as it may be. */
+static gc_batch_share divide_batch(batch_state *s, int devices, double measured) {
     const gc_backend *cuda = gc_backend_find(GPUCONV_BACKEND_CUDA);
     const gc_worker w = make_worker(s, -1);
     gc_device gpu;
@@ -460,6 +463,10 @@ static gc_batch_share divide_batch(batch_state *s, int devices) {
     if ((devices > 0 && cuda->probe(&config, &gpu, NULL)) || !gc_batch_estimate(&w, devices ? &gpu : NULL, &rates))
         return (gc_batch_share){0};
     const int ranks = batch_has_ranks(s) ? s->batch->ranks->size : 1;
+    if (measured > 0)
+        gc_batch_measured(&rates, measured);
+    else if (measured < 0)
+        gc_batch_doubt(&rates);
     return gc_batch_divide(&rates, s->progress.total / ranks, gc_processor_count(), (int)gc_max(1, devices));
 }
 
@@ -479,12 +486,13 @@ static void move_entries(int64_t *from, int64_t *from_count, int gpus, bool in_s
 static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
     gpuconv_error why = {0};
     int count;
-    s->most_share = s->recorded_share ? s->recorded_share : divide_batch(s, 0).gpus;
+    s->most_share = s->recorded_share ? s->recorded_share
+                                      : (int)gc_min(divide_batch(s, 0, batch_has_ranks(s) ? 0 : -1).gpus, most_shared);
     if (s->most_share == 0)
         return GPUCONV_OK;
     if (batch_has_ranks(s)) {
         const gpuconv_status status = select_devices(s, &count, &why, error);
-        const gc_batch_share share = count > 0 ? divide_batch(s, count) : (gc_batch_share){0};
+        const gc_batch_share share = count > 0 ? divide_batch(s, count, 0) : (gc_batch_share){0};
         if (share.gpus > GC_SHARE_ALL / 2 &&
             !gc_backend_find(GPUCONV_BACKEND_CUDA)->batch->init_device(s->device[0], &why))
             use_devices(s, share.devices);
@@ -500,17 +508,42 @@ static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
+/* Waits until the cores have computed `entries`, or have none left to begin. Returns how many they have computed. */
+static int64_t await_entries(batch_state *s, int64_t entries) {
+    static const struct timespec step = {.tv_nsec = 500000};
+    while (true) {
+        pthread_mutex_lock(&s->lock);
+        const int64_t done = s->progress.done + s->progress.failed;
+        const bool ends = done >= entries || s->todo_next == s->todo_count || gc_flag_is_raised(&s->stop);
+        pthread_mutex_unlock(&s->lock);
+        if (ends)
+            return done;
+        (void)nanosleep(&step, NULL);
+    }
+}
+
+/* Returns the seconds of a core for an entry, those of all cores over the entries after the first of each worker; 0 if
+ * there are too few. */
+static double measure_cores(batch_state *s) {
+    const int64_t before = await_entries(s, s->workers);
+    const double began = gc_now();
+    const int64_t entries = await_entries(s, before + 2 * s->workers) - before;
+    return entries < s->workers ? 0 : (gc_now() - began) * gc_processor_count() / (double)entries;
+}
+
 /* Divides a shared batch and starts its GPUs, while the cores compute entries that they have in any case. */
 static void *run_starter(void *argument) {
     batch_state *s = argument;
     gpuconv_error why = {0}, error = {0};
     gc_batch_share share = {0};
-    int count, lost = 0;
-    const gpuconv_status status = select_devices(s, &count, &why, &error);
+    int count = 0, lost = 0;
+    const double measured = s->recorded_share ? 0 : measure_cores(s);
+    const bool helps = s->recorded_share || divide_batch(s, 0, measured).gpus > 0;
+    const gpuconv_status status = helps ? select_devices(s, &count, &why, &error) : GPUCONV_OK;
     if (status)
         batch_fail(s, status, &error);
     else if (count > 0)
-        share = divide_batch(s, count);
+        share = divide_batch(s, count, measured);
     share.gpus = (int)gc_min(share.gpus, s->most_share);
     if (s->recorded_share && count > 0)
         share = (gc_batch_share){s->recorded_share, (int)gc_max(1, share.devices), s->workers, 0};

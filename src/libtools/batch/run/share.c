@@ -34,6 +34,16 @@ gc_batch_share gc_batch_divide(const gc_batch_rates *r, int64_t rows, int cores,
     return best;
 }
 
+void gc_batch_measured(gc_batch_rates *rates, double seconds) {
+    const double quicker = fmin(1, seconds / (rates->host + rates->cpu));
+    rates->host *= quicker;
+    rates->cpu = seconds - rates->host;
+}
+
+void gc_batch_doubt(gc_batch_rates *rates) {
+    rates->cpu *= 4;
+}
+
 /* Rows that are opened; seconds of a core to open, close and name a file, and to copy a byte between it and memory. */
 enum { SAMPLES = 4 };
 static const double file_seconds = 50e-6, byte_seconds = 0.3e-9;
