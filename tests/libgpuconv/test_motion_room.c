@@ -122,11 +122,7 @@ static void add_images(const walk *source, const walk *receiver, int now, double
             continue;
         const double far = distance(image, r), late = now + (far - direct) / speed * RATE;
         const double level = x * pow(1 - absorption, hits / 2.0) / far;
-        for (int64_t k = (int64_t)late - 24; k <= (int64_t)late + 25; k++) {
-            const double t = (double)k - late;
-            if (k >= 0 && k < frames && fabs(t) < 24)
-                to[k] += level * (fabs(t) < 1e-12 ? 1 : sin(pi * t) / (pi * t)) * (1 + cos(pi * t / 24)) / 2;
-        }
+        oracle_add_sinc(late, level, frames, to);
     }
 }
 
@@ -204,7 +200,7 @@ static double energy_at(const float *y, int k) {
     double re = 0, im = 0;
     for (int n = 0; n < PART; n++) {
         re += window[n] * (double)y[n] * circle[k * n % PART];
-        im += window[n] * (double)y[n] * circle[(k * n + PART / 4) % PART];
+        im += window[n] * (double)y[n] * circle[(k * n + PART / 4) % PART]; /* the negative sine */
     }
     return re * re + im * im;
 }
