@@ -39,7 +39,7 @@ static gpuconv_status fake_open(const gc_bank_options *c, gc_bank **bank, gpucon
     return GPUCONV_OK;
 }
 
-static gpuconv_status fake_process(gc_bank *b, const float *in, const float **out, gpuconv_error *error) {
+NOT_SANITIZED static gpuconv_status fake_process(gc_bank *b, const float *in, const float **out, gpuconv_error *error) {
     (void)error;
     int ms = atomic_exchange(&stall_ms, 0);
     struct timespec stall = {ms / 1000, ms % 1000 * 1000000L};
