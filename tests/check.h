@@ -20,6 +20,10 @@
             fail_msg(__VA_ARGS__);                                                                                     \
     } while (0)
 
+/* Declares a function without checks of the address and undefined-behaviour sanitizers: the inner loop of a simulation,
+ * which calls nothing of the library. */
+#define NOT_SANITIZED __attribute__((no_sanitize("address", "undefined")))
+
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 #endif

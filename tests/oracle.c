@@ -98,6 +98,20 @@ void oracle_convolve(const float *const *in, int64_t frames, const oracle_route 
     }
 }
 
+void oracle_add_sinc(double at, double gain, int64_t frames, double *sum) {
+    const double pi = 3.14159265358979323846, c = cos(pi / 24), s = sin(pi / 24);
+    int64_t n = (int64_t)fmax(ceil(at - 24), 0);
+    double sine = sin(pi * ((double)n - at)); /* which changes its sign from frame to frame */
+    double x = cos(pi * ((double)n - at) / 24), y = sin(pi * ((double)n - at) / 24);
+    for (; n < frames && (double)n < at + 24; n++) {
+        const double t = (double)n - at, next = x * c - y * s;
+        sum[n] += gain * (fabs(t) < 1e-9 ? 1 : sine / (pi * t)) * (1 + x) / 2;
+        sine = -sine;
+        y = x * s + y * c;
+        x = next;
+    }
+}
+
 double oracle_frame(const float *in, int64_t frames, const float *taps, int64_t count, int64_t at) {
     double sum = 0;
     for (int64_t k = 0; k < count; k++)

@@ -52,6 +52,9 @@ typedef struct oracle_route {
 void oracle_convolve(const float *const *in, int64_t frames, const oracle_route *route, int routes, int64_t taps,
                      int outputs, double *out);
 
+/* Adds `gain` times a sinc around a place between frames, under a Hann window of 24 frames to each side. */
+void oracle_add_sinc(double at, double gain, int64_t frames, double *sum);
+
 /* Returns frame `at` of the convolution for one route. */
 double oracle_frame(const float *in, int64_t frames, const float *taps, int64_t count, int64_t at);
 

@@ -10,8 +10,8 @@ runs ir correct one.wav two.wav filter.wav --target house --max-gain limit.txt -
 about filter.wav "12000 2 48000 wav float"
 says "$work/log/out" "positions                2" "headroom" "channel 2, dB" "rms after dB"
 says "$work/log/err" "limit.txt: 2 rows"
-runs ir correct one.wav filter.wav --crossover lr4:80,2500 -q
-about filter.wav "24000 6 48000 wav float"
+runs ir correct one.wav filter.wav --crossover lr4:80,2500 --length 0.25 -q
+about filter.wav "12000 6 48000 wav float"
 [ ! -s "$work/log/out" ] || fail "-q prints figures"
 runs ir correct filter.wav --eq eq.txt --rate 44100 -q
 about filter.wav "22050 1 44100 wav float"

@@ -36,7 +36,7 @@ rm disk/fill
 make_audio noise ir3.wav wav-float 2 44100 60000 0.1
 runs ir measure sweep.wav --seconds 2
 runs -q sweep.wav ir.wav recording.wav
-refuses 1 "disk/room.wav: No space left on device" ir synth room disk/room.wav --rt60 3 --size 20x20x10
+refuses 1 "disk/room.wav: No space left on device" ir synth room disk/room.wav --rt60 3 --size 20x20x10 --rate 16000
 refuses 1 "disk/sweep.wav: No space left on device" ir measure disk/sweep.wav --seconds 5
 refuses 1 "disk/response.wav: No space left on device" ir measure recording.wav sweep.wav disk/response.wav --length 3
 wants() { # wants TEXT ARGUMENT...: exit status 1, and a line with the text
@@ -51,7 +51,7 @@ if command -v gnuplot >"$work/log/which"; then
     head -c 250000 /dev/zero >disk/fill 2>"$work/log/head"
     for end in svg png pdf; do
         wants "disk/drawing.$end: cannot be written: No space left on device" -q in.wav ir.wav short.out.wav --plot disk/drawing.$end
-        wants "disk/drawing.$end: cannot be written: No space left on device" ir info ir3.wav --plot disk/drawing.$end
+        wants "disk/drawing.$end: cannot be written: No space left on device" ir info ir.wav --plot disk/drawing.$end
     done
     rm disk/fill short.out.wav
 fi

@@ -209,20 +209,20 @@ if [ -z "$SANITIZE" ]; then
         decays 2 "$time" plate --rate 16000
     done
     decays 2 1 room --size 12x9x4 --seed 7 --rate 44100
+    decays 2 0.3 plate --rate 16000
 fi
 decays 1 0.3 room --size 3x2.5x2.4 --channels 1
-decays 2 0.3 plate --rate 16000
 decays 4 0.6 room --channels 4
 refuses 2 "a response of this size cannot have an RT60 of 0.3 s" ir synth room asked.wav --size 200x200x200 --rt60 0.3
-runs ir synth room room.wav --rt60 1.2 --channels 1 --size 9x7x3
+runs ir synth room room.wav --rt60 1.2 --channels 1 --size 9x7x3 --rate 16000
 about room.wav "$("$TOOLS/look_audio" about room.wav)"
-runs ir synth room again.wav --rt60 1.2 --channels 1 --size 9x7x3
+runs ir synth room again.wav --rt60 1.2 --channels 1 --size 9x7x3 --rate 16000
 cmp room.wav again.wav || fail "the same parameters gave another response"
-runs ir synth room other.wav --rt60 1.2 --channels 1 --size 9x7x3 --seed 2
+runs ir synth room other.wav --rt60 1.2 --channels 1 --size 9x7x3 --rate 16000 --seed 2
 cmp -s room.wav other.wav && fail "--seed does nothing"
-runs ir synth room far.wav --rt60 1.2 --channels 1 --size 9x7x3 --distance 6
+runs ir synth room far.wav --rt60 1.2 --channels 1 --size 9x7x3 --rate 16000 --distance 6
 cmp -s room.wav far.wav && fail "--distance does nothing"
-runs ir synth room four.flac --channels 4 --rate 44100
+runs ir synth room four.flac --channels 4 --rate 44100 --rt60 0.3 --size 3x2.5x2.4
 case $("$TOOLS/look_audio" about four.flac) in
 *" 4 44100 flac 24") ;;
 *) fail "true stereo at 44100: $("$TOOLS/look_audio" about four.flac)" ;;
@@ -241,12 +241,14 @@ awk -F, 'NR > 1 { d = sqrt(($6 - $11) ^ 2 + ($7 - $12) ^ 2 + ($8 - $13) ^ 2)
 # T30 of one response is off by chance (at 250 Hz by 5.7 %, standard deviation), so that a mean of few rooms says little. Within
 # an octave the decays of its neighbours mix: in double precision the images' energy has 0.997 of the time asked at 250 Hz, 300
 # rooms 1.013 +- 0.003.
-runs ir synth room bands.wav --count 36 --size 7x5x3.6 --rt60 0.8,0.7,0.6,0.5,0.5,0.5 --rate 16000
-"$GPUCONV" ir info bands-*.wav | awk '
-    /^  bands-.* channel 1, (250|500|1000|2000) Hz/ && $8 > 0 { sum[$4] += $8; count[$4]++ }
-    END { want[250] = 0.7; want[500] = 0.6; want[1000] = 0.5; want[2000] = 0.5
-        for (hz in want) if (!(count[hz] == 36 && sum[hz] / 36 / want[hz] > 0.93 && sum[hz] / 36 / want[hz] < 1.05)) {
-            print hz, count[hz], sum[hz] / 36; exit 1 } }' || fail "decays by octaves"
+if [ -z "$SANITIZE" ]; then
+    runs ir synth room bands.wav --count 36 --size 7x5x3.6 --rt60 0.8,0.7,0.6,0.5,0.5,0.5 --rate 16000
+    "$GPUCONV" ir info bands-*.wav | awk '
+        /^  bands-.* channel 1, (250|500|1000|2000) Hz/ && $8 > 0 { sum[$4] += $8; count[$4]++ }
+        END { want[250] = 0.7; want[500] = 0.6; want[1000] = 0.5; want[2000] = 0.5
+            for (hz in want) if (!(count[hz] == 36 && sum[hz] / 36 / want[hz] > 0.93 && sum[hz] / 36 / want[hz] < 1.05)) {
+                print hz, count[hz], sum[hz] / 36; exit 1 } }' || fail "decays by octaves"
+fi
 printf 'x y z\n1 2 1\n2.5 2 1\n' >places.txt
 runs ir synth room array.wav --receivers places.txt --source 3,1,1.5 --ambisonic 1 --rate 16000 \
     --materials brick,window,plaster,plaster,carpet,plasterboard

@@ -42,7 +42,7 @@ static double uniform(void) {
 }
 
 /* Returns what the microphone hears at a frame. */
-static double hear(int64_t frame) {
+NOT_SANITIZED static double hear(int64_t frame) {
     double sum = room.noise * sqrt(3) * uniform();
     int64_t taps = room.decays ? COUNT(room.taps) : 1;
     for (int64_t k = 0; k < taps; k += SPACING) /* a sparse room is fast */

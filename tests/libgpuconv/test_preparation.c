@@ -294,7 +294,7 @@ static void every_layout_goes_through_every_step(void **state) {
     for (material m = HARNESS_FEWER > 1 ? NOISE : SMOOTH; m <= NOISE; m++) {
         form_write_matrices(m);
         for (int f = 0; f < COUNT(forms); f++)
-            for (int r = 0; r < COUNT(rates); r++)
+            for (int r = 0; r < COUNT(rates) - (HARNESS_FEWER > 1); r++)
                 compare_steps(&forms[f], m, rates[r], &total);
     }
     printf("%d combinations, worst error %.3g, of SOFA files %.3g\n", total.count, total.worst[0], total.worst[1]);

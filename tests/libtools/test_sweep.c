@@ -346,7 +346,7 @@ static void band_limits_are_neither_drift_nor_lost_frames(void **state) {
 static void dispersion_is_neither_drift_nor_lost_frames(void **state) {
     (void)state;
     static const gc_synth_kind kinds[] = {GC_SYNTH_PLATE, GC_SYNTH_PLATE, GC_SYNTH_SPRING};
-    for (int k = 0; k < COUNT(kinds); k += STEP) {
+    for (int k = STEP > 1; k < COUNT(kinds); k++) { /* the first has the most modes */
         gc_synth synth = gc_synth_default();
         synth.kind = kinds[k];
         if (k == 1) {

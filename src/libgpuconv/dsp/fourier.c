@@ -27,11 +27,14 @@ enum { TILE_BITS = 5, TILE = 1 << TILE_BITS };
  * rows of 32 neighbours. Its elements all move to one other tile. Copies the tile `middle` in the order of the other
  * tile. */
 static void load_tile(const double *x, int bits, int64_t middle, double *tile) {
+    int64_t reversed[TILE];
+    for (int64_t k = 0; k < TILE; k++)
+        reversed[k] = reverse_bits(k, TILE_BITS);
     for (int64_t row = 0; row < TILE; row++) {
         const double *from = x + (row << (bits - TILE_BITS)) + middle * TILE;
-        double *to = tile + reverse_bits(row, TILE_BITS);
+        double *to = tile + reversed[row];
         for (int64_t k = 0; k < TILE; k++)
-            to[reverse_bits(k, TILE_BITS) * TILE] = from[k];
+            to[reversed[k] * TILE] = from[k];
     }
 }
 

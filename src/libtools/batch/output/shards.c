@@ -530,10 +530,12 @@ static bool insert_name(packing *k, const char *name, bool copied) {
     char *copy = copied ? strdup(name) : NULL;
     const char *key = copied ? copy : name;
     void **value = key ? gc_map_put(&k->names, key, strlen(key)) : NULL;
-    if (value)
+    if (value) {
         *value = copy;
-    else
+    } else {
+        free(copy);
         k->status = gc_fail_memory(k->error, k->path);
+    }
     return !k->status;
 }
 
