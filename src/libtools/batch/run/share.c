@@ -48,9 +48,10 @@ void gc_batch_doubt(gc_batch_rates *rates) {
 enum { SAMPLES = 4 };
 static const double file_seconds = 50e-6, byte_seconds = 0.3e-9;
 
-/* A GPU convolves after its driver, its context and its kernels are loaded; page-locked memory of the slots, and the
- * end of the process take about twice as long. */
-static const double starts = 3;
+/* A GPU convolves after its driver, its context and its kernels are loaded; page-locked memory of the slots and the end
+ * of the process take somewhat longer than these. A further GPU takes nearly as long as the first (H200, 16 and 32
+ * cores). */
+static const double starts = 2.3, next_starts = 2;
 
 /* Returns the seconds of the fastest algorithm; 0 if there is none. */
 static double fastest(gpuconv_backend id, const gc_device *device, const gc_costs *costs, const gc_part *p) {
@@ -107,6 +108,6 @@ bool gc_batch_estimate(const gc_worker *w, const gc_device *gpu, gc_batch_rates 
     r->cpu *= each;
     r->gpu *= each;
     r->start = starts * cpu.seconds[GC_COST_CUDA_START];
-    r->next = r->start / 3;
+    r->next = next_starts * cpu.seconds[GC_COST_CUDA_START];
     return opened > 0;
 }
