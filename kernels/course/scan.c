@@ -150,7 +150,7 @@ static const gc_lab_variant variants[] = {
 static const gc_lab_effect effects[] = {
     {"several items a thread beat one with a barrier in each step", "Hillis-Steele", "shuffles, 32 items a thread", 1.3,
      0},
-    {"one pass beats two", "shuffles, 32 items a thread", "one pass, look-back", 1.1, 0},
+    {"one pass beats two", "shuffles, 32 items a thread", "one pass, look-back", 1.05, 0},
 };
 
 const gc_lab_module gc_lab_scan = {
