@@ -168,6 +168,28 @@ static void resume_keeps_the_share_of_the_earlier_run(void **state) {
     check_rows(where, 0);
 }
 
+static void a_batch_that_fails_fast_ends_before_it_is_divided(void **state) {
+    (void)state;
+    gc_manifest manifest;
+    gc_batch_progress progress;
+    gpuconv_error error = {0};
+    FILE *rows = fopen(files_path("missing.csv"), "w");
+    fputs("input,response,output\n", rows);
+    for (int i = 0; i < ROWS; i++)
+        fprintf(rows, "%s,%s,o%d.wav\n", files_path(i == ROWS / 2 ? "x.wav" : "missing.wav"), files_path("h.wav"), i);
+    assert_int_equal(fclose(rows), 0);
+    make_gpu(1, 0);
+    CHECK(!gc_manifest_read(files_path("missing.csv"), NULL, &manifest, &error), "%s", error.message);
+    char folder[512];
+    snprintf(folder, sizeof folder, "%s", files_path("out"));
+    const gc_batch batch = {
+        .manifest = &manifest, .folder = folder, .workers = 3, .fail_fast = true, .note = take_note};
+    CHECK(!gc_batch_run(&batch, &progress, &error), "%s", error.message);
+    assert_in_range(progress.failed, 1, 3);
+    gc_manifest_free(&manifest);
+    assert_int_equal(remove(files_path("missing.csv")), 0);
+}
+
 static double alone(const gc_batch_rates *r, double rows, int cores, int devices) {
     return devices ? r->start + (devices - 1) * r->next + rows * fmax(r->gpu / devices, r->host / cores)
                    : rows * (r->host + r->cpu) / cores;
@@ -288,6 +310,7 @@ int main(void) {
         cmocka_unit_test(every_stretch_of_rows_has_the_share),
         cmocka_unit_test(rows_are_where_the_share_says_for_any_number_of_workers_and_gpus),
         cmocka_unit_test(without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why),
+        cmocka_unit_test(a_batch_that_fails_fast_ends_before_it_is_divided),
         cmocka_unit_test(resume_keeps_the_share_of_the_earlier_run),
     };
     return cmocka_run_group_tests(tests, begin_all, end_all);

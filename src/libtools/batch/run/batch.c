@@ -114,6 +114,11 @@ static bool batch_is_first_rank(const batch_state *s) {
     return !batch_has_ranks(s) || s->batch->ranks->rank == 0;
 }
 
+/* Returns whether no further entry is begun. Requires the lock. */
+static bool batch_ends(const batch_state *s) {
+    return gc_flag_is_raised(&s->stop) || (s->batch->fail_fast && s->progress.failed > 0);
+}
+
 /* Stores the first error of the batch itself and stops the workers. */
 static void batch_fail(batch_state *s, gpuconv_status status, const gpuconv_error *error) {
     pthread_mutex_lock(&s->lock);
@@ -208,7 +213,7 @@ static void record_refused(batch_state *s, int64_t entry) {
 static int take_entries(batch_state *s, int64_t *entries, int count) {
     int n = 0;
     pthread_mutex_lock(&s->lock);
-    const bool ends = gc_flag_is_raised(&s->stop) || (s->batch->fail_fast && s->progress.failed > 0);
+    const bool ends = batch_ends(s);
     while (n < count && s->todo_next < s->todo_count && !ends)
         entries[n++] = s->todo[s->todo_next++];
     pthread_mutex_unlock(&s->lock);
@@ -514,7 +519,7 @@ static int64_t await_entries(batch_state *s, int64_t entries) {
     while (true) {
         pthread_mutex_lock(&s->lock);
         const int64_t done = s->progress.done + s->progress.failed;
-        const bool ends = done >= entries || s->todo_next == s->todo_count || gc_flag_is_raised(&s->stop);
+        const bool ends = done >= entries || s->todo_next == s->todo_count || batch_ends(s);
         pthread_mutex_unlock(&s->lock);
         if (ends)
             return done;
@@ -634,7 +639,7 @@ static source next_source(const batch_thread *t) {
     bool lost = true;
     for (int i = 0; i < s->devices && s->slotless < s->share.feeders; i++)
         lost = lost && s->gpu[i] == GPU_LOST;
-    if (gc_flag_is_raised(&s->stop) || (s->batch->fail_fast && s->progress.failed > 0))
+    if (batch_ends(s))
         return SOURCE_NONE;
     if (feeds && gpu == GPU_READY)
         return SOURCE_GPUS;
