@@ -179,33 +179,49 @@ ALWAYS_INLINE void reduce_eight(const float *sums, const float *taps, int lanes,
         *(eight *)(to + (int64_t)n * lanes) = sum[n];
 }
 
-/* Reduces two groups of TOGETHER frames of one lane; the second one begins `apart` frames behind the first. One group
- * has too few independent sums to fill the multiply-add units. */
-ALWAYS_INLINE void reduce_one(const float *sums, const float *taps, int64_t apart, float *to) {
-    vec sum[2][TOGETHER] = {{{0}}};
-    for (int j = 0; j < GC_IMAGE_TAPS; j += LANES)
-        for (int half = 0; half < 2; half++)
-            for (int n = 0; n < TOGETHER; n++)
-                sum[half][n] += load(sums + (half * apart + n) * GC_IMAGE_STEPS + j) * load(taps + j);
-    for (int half = 0; half < 2; half++)
-        for (int n = 0; n < TOGETHER; n++) {
-            float total = 0;
-            for (int k = 0; k < LANES; k++)
-                total += sum[half][n][k];
-            to[half * apart + n] = total;
-        }
+/* Frames of one lane that share a window of the accumulator. */
+enum { SHARERS = 8, WINDOW = 368 };
+
+/* Reduces SHARERS frames of one lane: the taps of each are shifted instead of the accumulator, so that a load of it
+ * serves all of them and none straddles two cache lines. */
+ALWAYS_INLINE void reduce_one(const float *sums, const float (*taps)[WINDOW], float *to) {
+    vec sum[SHARERS] = {{0}};
+    float part[SHARERS][LANES];
+    for (int j = 0; j < WINDOW; j += LANES) {
+        const vec x = load(sums + j);
+        for (int n = 0; n < SHARERS; n++)
+            sum[n] += x * load(taps[n] + j);
+    }
+    for (int n = 0; n < SHARERS; n++)
+        store(part[n], sum[n]);
+    for (int width = LANES / 2; width >= 1; width /= 2)
+        for (int n = 0; n < SHARERS; n++)
+            for (int k = 0; k < width; k++)
+                part[n][k] += part[n][k + width];
+    for (int n = 0; n < SHARERS; n++)
+        to[n] = part[n][0];
+}
+
+static void reduce_lane(const float *sums, const float *taps, int64_t frames, float *to) {
+    float shifted[SHARERS][WINDOW] __attribute__((aligned(64))) = {{0}};
+    for (int n = 0; n < SHARERS; n++)
+        for (int j = 0; j < GC_IMAGE_TAPS; j++)
+            shifted[n][1 + n * GC_IMAGE_STEPS + j] = taps[j];
+    for (int64_t n = 0; n < frames; n += SHARERS)
+        reduce_one(sums + n * GC_IMAGE_STEPS, (const float(*)[WINDOW])shifted, to + n);
 }
 
 static void reduce(const float *sums, const float *taps, int lanes, int64_t frames, float *to) {
+    if (lanes == 1) {
+        reduce_lane(sums, taps, frames, to);
+        return;
+    }
     float wide[GC_IMAGE_TAPS + 2 * (TOGETHER - 1) * GC_IMAGE_STEPS] = {0};
     float *middle = wide + (TOGETHER - 1) * GC_IMAGE_STEPS;
     for (int j = 0; j < GC_IMAGE_TAPS; j++)
         middle[j] = taps[j];
     sums += lanes;
-    const int64_t half = (frames + 2 * TOGETHER - 1) / (2 * TOGETHER) * TOGETHER;
-    for (int64_t n = 0; n < half && lanes == 1; n += TOGETHER)
-        reduce_one(sums + n * GC_IMAGE_STEPS, taps, half, to + n);
-    for (int64_t n = 0; n < frames && lanes > 1; n += TOGETHER)
+    for (int64_t n = 0; n < frames; n += TOGETHER)
         for (int k = 0; k < lanes; k += 8)
             reduce_eight(sums + n * GC_IMAGE_STEPS * lanes + k, middle, lanes, to + n * lanes + k);
 }
