@@ -113,8 +113,8 @@ live() {
     job=$!
     until_job_has "a stream" grep -q 'latency added' "$work/log/err"
     sleep 1.5
-    quietly paplay -d null song.wav
-    wait $job || fail "live: exit $?: $(cat "$work/log/err")"
+    paplay -d null song.wav >"$work/log/song" 2>&1 # `quietly` would write over what the job says
+    wait $job || { echo "live: exit $?: $(cat "$work/log/err")" && return 1; }
     "$TOOLS/look_audio" null take.wav offline-live.wav -85 80000
 }
 one_of_eight live || fail "the live output differs from the offline convolution: $(cat "$work/log/err")"
