@@ -330,7 +330,8 @@ static void a_list_of_equalisers_becomes_their_response(void **state) {
 static void ways_of_a_crossover_add_up(void **state) {
     (void)state;
     static const char *const texts[] = {"lr2:300,2000", "lr4:80,2500", "lr8:100,400,3000"};
-    for (int k = 0; k<2 * COUNT(texts); k += HARNESS_FEWER> 1 ? 3 : 1) {
+    const int step = HARNESS_FEWER > 1 ? 3 : 1;
+    for (int k = 0; k < 2 * COUNT(texts); k += step) {
         gc_correction_options o = GC_CORRECTION_DEFAULT;
         CHECK(gc_crossover_parse(texts[k / 2], &o.crossover), "%s", texts[k / 2]);
         o.phase = k % 2 ? GC_CORRECT_LINEAR : GC_CORRECT_MINIMUM;

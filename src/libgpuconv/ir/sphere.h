@@ -21,8 +21,8 @@ int gc_direction_tree_nearest(const gc_direction_tree *tree, const double at[3],
 /* Returns the number of directions. */
 int gc_direction_tree_count(const gc_direction_tree *tree);
 
-/* Writes the unit vector of direction i, below that number, in the tree's own order. Returns the index of its position.
- */
+/* Writes the unit vector of direction i, 0 <= i < the number of directions, in the order of the tree. Returns the index
+ * of its position. */
 int gc_direction_tree_get(const gc_direction_tree *tree, int i, double unit[3]);
 
 typedef struct gc_sphere_mesh gc_sphere_mesh;

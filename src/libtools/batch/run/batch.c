@@ -326,9 +326,6 @@ static const int64_t responses_bytes = INT64_C(256) << 20;
  * than a hundredth of the time. */
 static const int64_t entries_shared = 128;
 
-/* The largest share: what remains for the cores is enough to measure them. */
-static const int most_shared = GC_SHARE_ALL / 16 * 15;
-
 /* Selects the devices that the user named, or all. *why: the reason if no device can be used; *count is then 0. Fails
  * with DEVICE if a device that the user named does not exist. */
 static gpuconv_status select_devices(batch_state *s, int *count, gpuconv_error *why, gpuconv_error *error) {
@@ -456,23 +453,42 @@ static gc_worker make_worker(batch_state *s, int device) {
                        .copy_permits = &s->copy_permits};
 }
 
-/* Divides the batch among all cores, however many workers there are, and up to `devices` of the selected devices; 0:
- * one that takes no time. measured: seconds of a core for an entry; 0: not known; -1: as many as it may be. */
-static gc_batch_share divide_batch(batch_state *s, int devices, double measured) {
-    const gc_backend *cuda = gc_backend_find(GPUCONV_BACKEND_CUDA);
+/* Estimates the rates of a batch. on_gpu: those of the first selected device; if false, a GPU takes no time. Returns
+ * false if the device cannot be used or no entry can be opened. */
+static bool estimate_rates(batch_state *s, bool on_gpu, gc_batch_rates *rates) {
     const gc_worker w = make_worker(s, -1);
     gc_device gpu;
     gpuconv_config config = gpuconv_config_default();
-    gc_batch_rates rates;
     config.device = s->device[0];
-    if ((devices > 0 && cuda->probe(&config, &gpu, NULL)) || !gc_batch_estimate(&w, devices ? &gpu : NULL, &rates))
-        return (gc_batch_share){0};
+    return !(on_gpu && gc_backend_find(GPUCONV_BACKEND_CUDA)->probe(&config, &gpu, NULL)) &&
+           gc_batch_estimate(&w, on_gpu ? &gpu : NULL, rates);
+}
+
+/* Divides the batch among all cores, however many workers there are, and up to `devices` of the selected devices. */
+static gc_batch_share divide_batch(const batch_state *s, const gc_batch_rates *rates, int devices) {
     const int ranks = batch_has_ranks(s) ? s->batch->ranks->size : 1;
+    return gc_batch_divide(rates, s->progress.total / ranks, gc_processor_count(), devices);
+}
+
+/* Returns the largest share that is possible, before the cores are measured: they may be several times as slow as they
+ * are estimated, and what remains for them is enough to measure them. Ranks measure nothing. */
+static int largest_share(batch_state *s) {
+    static const double slower = 4;
+    gc_batch_rates rates;
+    if (!estimate_rates(s, false, &rates))
+        return 0;
+    rates.cpu *= batch_has_ranks(s) ? 1 : slower;
+    return (int)gc_min(divide_batch(s, &rates, 1).gpus, GC_SHARE_ALL / 16 * 15);
+}
+
+/* Returns the division by the measured seconds of a core for an entry (0: not known). */
+static gc_batch_share divide_measured(batch_state *s, double measured, bool on_gpu, int devices) {
+    gc_batch_rates rates;
+    if (!estimate_rates(s, on_gpu, &rates))
+        return (gc_batch_share){0};
     if (measured > 0)
         gc_batch_measured(&rates, measured);
-    else if (measured < 0)
-        gc_batch_doubt(&rates);
-    return gc_batch_divide(&rates, s->progress.total / ranks, gc_processor_count(), (int)gc_max(1, devices));
+    return divide_batch(s, &rates, devices);
 }
 
 /* Moves the entries of a list that are in the share, or are not, to the end of another list. */
@@ -491,13 +507,12 @@ static void move_entries(int64_t *from, int64_t *from_count, int gpus, bool in_s
 static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
     gpuconv_error why = {0};
     int count;
-    s->most_share = s->recorded_share ? s->recorded_share
-                                      : (int)gc_min(divide_batch(s, 0, batch_has_ranks(s) ? 0 : -1).gpus, most_shared);
+    s->most_share = s->recorded_share ? s->recorded_share : largest_share(s);
     if (s->most_share == 0)
         return GPUCONV_OK;
     if (batch_has_ranks(s)) {
         const gpuconv_status status = select_devices(s, &count, &why, error);
-        const gc_batch_share share = count > 0 ? divide_batch(s, count, 0) : (gc_batch_share){0};
+        const gc_batch_share share = count > 0 ? divide_measured(s, 0, true, count) : (gc_batch_share){0};
         if (share.gpus > GC_SHARE_ALL / 2 &&
             !gc_backend_find(GPUCONV_BACKEND_CUDA)->batch->init_device(s->device[0], &why))
             use_devices(s, share.devices);
@@ -543,12 +558,12 @@ static void *run_starter(void *argument) {
     gc_batch_share share = {0};
     int count = 0, lost = 0;
     const double measured = s->recorded_share ? 0 : measure_cores(s);
-    const bool helps = s->recorded_share || divide_batch(s, 0, measured).gpus > 0;
+    const bool helps = s->recorded_share || divide_measured(s, measured, false, 1).gpus > 0;
     const gpuconv_status status = helps ? select_devices(s, &count, &why, &error) : GPUCONV_OK;
     if (status)
         batch_fail(s, status, &error);
     else if (count > 0)
-        share = divide_batch(s, count, measured);
+        share = divide_measured(s, measured, true, count);
     share.gpus = (int)gc_min(share.gpus, s->most_share);
     if (s->recorded_share && count > 0)
         share = (gc_batch_share){s->recorded_share, (int)gc_max(1, share.devices), s->workers, 0};

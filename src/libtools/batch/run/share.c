@@ -40,10 +40,6 @@ void gc_batch_measured(gc_batch_rates *rates, double seconds) {
     rates->cpu = seconds - rates->host;
 }
 
-void gc_batch_doubt(gc_batch_rates *rates) {
-    rates->cpu *= 4;
-}
-
 /* Rows that are opened; seconds of a core to open, close and name a file, and to copy a byte between it and memory. */
 enum { SAMPLES = 4 };
 static const double file_seconds = 50e-6, byte_seconds = 0.3e-9;

@@ -3,10 +3,10 @@
  *
  * A row is computed by the GPUs if a hash of its number is below the share of the batch, so that its samples follow
  * from the row and the share, whatever the threads do, and results.jsonl keeps the share for --resume. The rows of a
- * smaller share are among those of a larger one. The largest that is possible follows from costs: the rows outside of
- * it begin on the cores at once. The share follows from their time and from the costs of a GPU, because many cores wait
- * for each other's memory, for which there are no costs: 32 took 2.6 times as long for rows of 30 s with responses of 6
- * s (two H200s).
+ * smaller share are among those of a larger one. The largest possible share follows from costs, and the rows outside of
+ * it begin on the cores at once. Their time and the costs of a GPU give the share. The costs of a core alone would not
+ * do, because cores that work at the same time share caches and memory: a row of 30 s with a response of 6 s took 2.6
+ * times as long as its costs on 32 cores.
  */
 #ifndef GPUCONV_BATCH_RUN_SHARE_H
 #define GPUCONV_BATCH_RUN_SHARE_H
@@ -41,12 +41,9 @@ static inline bool gc_share_has(int gpus, int64_t row) {
  * that save less than a tenth of the time are not used. */
 gc_batch_share gc_batch_divide(const gc_batch_rates *rates, int64_t rows, int cores, int devices);
 
-/* Adapts the seconds of a core to those that were measured for a row, files and convolution: both are shorter, or the
- * convolution is longer. */
+/* Sets the seconds of a core so that a row takes the measured time. If this is shorter than the estimate, files and
+ * convolution become shorter in proportion; if it is longer, only the convolution becomes longer. */
 void gc_batch_measured(gc_batch_rates *rates, double seconds);
-
-/* Makes the convolution as slow as cores may be, for the largest share that is possible. */
-void gc_batch_doubt(gc_batch_rates *rates);
 
 /* Fills *rates from some rows of a batch; those that cannot be opened do not count. gpu: a started GPU; NULL: one that
  * takes no time. Returns false if no row could be opened. */
