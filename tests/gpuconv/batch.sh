@@ -44,6 +44,17 @@ batch 0 chunks.csv --out chunks
 runs -q -b cpu chunks.wav few.wav alone.wav
 cmp -s alone.wav chunks/chunks.wav || fail "a file of several chunks: other bytes than from a single command"
 
+# Files that an engine streams, whose tails begin in one chunk and end in a later one: nothing of the tail is missing.
+for case in "480000 96000" "480000 80000" "960000 96000"; do
+    make_audio noise streamed.wav wav-16 1 16000 "${case% *}" 0.05
+    make_audio noise hall.wav wav-float 1 16000 "${case#* }" 0.005
+    rm -rf streamed
+    printf 'input,response,output\nstreamed.wav,hall.wav,y.wav\n' >streamed.csv
+    batch 0 streamed.csv --out streamed
+    runs -q -b cpu streamed.wav hall.wav alone.wav
+    cmp -s alone.wav streamed/y.wav || fail "$case frames, streamed: other bytes than from a single command"
+done
+
 # As many routes as outputs, but two routes lead into one output: the other output is silence, not old buffer content.
 make_audio noise two.wav wav-float 2 16000 4000 0.2
 make_audio noise tap.wav wav-float 1 16000 300 0.1

@@ -550,7 +550,7 @@ static gpuconv_status slots_new(const gc_worker *w, worker_slots **made, gpuconv
 static gpuconv_status stream(const gc_worker *w, gc_task *task, const char *device, gpuconv_error *error) {
     gc_part *p = &task->part[0];
     const gpuconv_plan *plan;
-    gc_transfer t = {.reader = p->reader, .output = task->path, .limit = p->frames, .cancel = w->cancel};
+    gc_transfer t = {.reader = p->reader, .output = task->path, .limit = -1, .cancel = w->cancel};
     const gc_pcm floats = {GC_F32, 32};
     gc_transfer_keep(&t, &p->window, p->response->ir, gc_entry_recipe(gc_task_entry(w, task))->settings.job.dither);
     const int64_t frames = gc_window_frames(&p->window, p->frames);
