@@ -121,7 +121,8 @@ typedef enum gpuconv_sample_type {
  * Ragged rows: if `lengths` is given, row i has lengths[i] frames (clamped to 0..frames). As an input, the frames
  * behind them are not read and count as zero. As the array that is written, frames behind them are set to zero (left as
  * they are if job.accumulate is set), or not touched if `starts` is given: packed rows follow one another without a
- * gap. On a GPU `lengths` and `starts` are read on the device, when the work runs.
+ * gap. A length below 0 says that neither this row nor one behind it exists: all lengths behind it are below 0 too, and
+ * with `starts` such rows take no time. On a GPU `lengths` and `starts` are read on the device, when the work runs.
  */
 typedef struct gpuconv_rows {
     void *data;               /**< frame 0 of row 0; not written unless the operation writes this array */
@@ -296,6 +297,57 @@ GPUCONV_API gpuconv_status gpuconv_arrays_plan_run(const gpuconv_arrays_plan *pl
 
 /** Frees a plan. Work that was queued with it may go on. */
 GPUCONV_API void gpuconv_arrays_plan_free(gpuconv_arrays_plan *plan);
+
+/** @} */
+
+/* ---- Sequences --------------------------------------------------------------------------------------------------- */
+
+/**
+ * @defgroup gpuconv_group_arrays_sequences Packed sequences
+ * @{
+ */
+
+#define GPUCONV_SEQUENCE_CLASSES_MAX 40 /**< classes of gpuconv_sequences */
+
+/**
+ * Sequences of different lengths that follow one another in each of several channels, and their classes by length. A
+ * job for each class, whose rows have the frames of its longest sequence, computes hardly any padding:
+ *
+ *      signal, output    sequences * channels rows: row s * channels + c is channel c of the class's sequence s
+ *      response          sequences * own rows, or as many as are shared
+ *
+ * This structure never grows.
+ */
+typedef struct gpuconv_sequences {
+    const int64_t *offsets;     /**< sequences + 1 numbers, where the place has its arrays: 0, the end of the first
+                                     sequence, ..., `frames`. Read when the work runs. Any numbers are safe: those that
+                                     do not ascend from 0 to `frames` are moved until they do */
+    int64_t sequences;          /**< 1..2^30; the product with `channels` too */
+    int64_t channels;           /**< 1..2^30 */
+    int64_t frames;             /**< of a channel, 1..2^40; the channels follow one another */
+    const int64_t *bounds;      /**< in host memory: the frames of the longest sequence of each class, ascending. The
+                                     end of a sequence that is longer than the last bound is left out */
+    int classes;                /**< 1..GPUCONV_SEQUENCE_CLASSES_MAX */
+    int64_t own;                /**< responses that each sequence has for itself, 0..channels */
+    int64_t taps;               /**< taps of each of these, which follow one another */
+    const gpuconv_rows *output; /**< NULL, or the array that the jobs write, a row for each channel: ends that are left
+                                     out are set to zero */
+} gpuconv_sequences;
+
+/**
+ * Sorts sequences into classes: writes, or queues the writing of, where the rows of each class begin. A class has in
+ * `table`, one after the other, the `starts` and the `lengths` of its sequences * channels rows, in elements, and those
+ * of its sequences * own responses, whose lengths are `taps`. The rows of its sequences come first, in their order; the
+ * lengths of the others are -1. Sequences without a frame are in no class.
+ * @param arrays      the place
+ * @param sequences   read before the call returns, but for the offsets on a GPU
+ * @param table       classes * 2 * sequences * (channels + own) numbers, where the place has its arrays
+ * @param stream      a stream of the device that is current; NULL on the CPU
+ * @param[out] error  the reason of a failure; may be NULL
+ * @return ARGUMENT, DEVICE
+ */
+GPUCONV_API gpuconv_status gpuconv_sequences_sort(const gpuconv_arrays *arrays, const gpuconv_sequences *sequences,
+                                                  int64_t *table, struct CUstream_st *stream, gpuconv_error *error);
 
 /** @} */
 

@@ -7,6 +7,8 @@
 #include "kernels/engine/kernels.h"
 #include "kernels/engine/launch.cuh"
 
+#include "kernels/device/fft_fma.cuh"
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <type_traits>
@@ -204,29 +206,38 @@ __device__ __forceinline__ written_frames frames_to_write(const gck_target &targ
 }
 
 /* Stores the points lo .. lo + kept - 1, times gain, as the frames from `frame` on of a target row, or adds them.
- * Quick: has a branch of its own for the usual case, in the fewest instructions. */
+ * Quick: has a branch of its own for the usual case, in the fewest instructions. All other cases take a loop over
+ * points in shared memory, one copy for each type of sample, so that the kernels are a third smaller. plane: 2 P T
+ * floats of the transform, of which each thread uses its own. */
 template <int P, int T, bool Quick, known_rows Known>
-__device__ __forceinline__ void store_segment(const float2 *v, const gck_target &target, int64_t row, int64_t frame,
-                                              int lo, int kept, float gain, int t) {
+__device__ __forceinline__ void store_segment(const float2 *v, float *plane, const gck_target &target, int64_t row,
+                                              int64_t frame, int lo, int kept, float gain, int t) {
     const written_frames frames = frames_to_write(target, row);
     const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
-    const bool add = target.accumulate;
-    with_samples<Known>(target.rows, row_start(target.rows, row), frame - lo + t, [=](auto y) {
-        if (Quick && !add && valued == hi && gain == 1.0f) {
+    const bool add = target.accumulate, simple = Quick && !add && valued == hi && gain == 1.0f;
+    if (T < 32 || !simple)
+        transform_barrier<T>();
+    if (!simple) {
+#pragma unroll
+        for (int j = 0; j < P; j++) {
+            plane[t + j * T] = v[j].x;
+            plane[t + (j + P) * T] = v[j].y;
+        }
+    }
+    with_samples<Known>(target.rows, row_start(target.rows, row), frame - lo, [=](auto y) {
+        if (simple) {
 #pragma unroll
             for (int j = 0; j < 2 * P; j++)
                 if (t + j * T >= lo && t + j * T < hi)
-                    set_sample(y[j * T], j < P ? v[j % P].x : v[j % P].y);
+                    set_sample(y[t + j * T], j < P ? v[j % P].x : v[j % P].y);
             return;
         }
-#pragma unroll
-        for (int j = 0; j < 2 * P; j++) {
-            const int m = t + j * T;
-            if (m >= lo && m < hi) {
-                const float x = m < valued ? gain * (j < P ? v[j % P].x : v[j % P].y) : 0.0f;
-                set_sample(y[j * T], add ? sample_of(y[j * T]) + x : x);
+#pragma unroll 1
+        for (int m = t; m < hi; m += T)
+            if (m >= lo) {
+                const float x = m < valued ? gain * plane[m] : 0.0f;
+                set_sample(y[m], add ? sample_of(y[m]) + x : x);
             }
-        }
     });
 }
 

@@ -110,21 +110,21 @@ struct block_target {
         return a.rows.sample == GCK_F32 && a.rows.step == 1 ? (int)(-((intptr_t)a.rows.data / 4 + start) & 7) : 0;
     }
 
-    /* Calls set(m, value) for point m of each register, where some of its half of the points are in lo .. hi - 1. */
-    template <typename F, typename Set>
-    static __device__ __forceinline__ void each(const float2 *v, int n2, int t, int lo, int hi, Set set) {
+    /* Calls f(m, value) for point m of each register, where some of its half of the points are in lo .. hi - 1. */
+    template <typename F, typename Call>
+    static __device__ __forceinline__ void each(float2 *v, int n2, int t, int lo, int hi, Call f) {
         const int points = F::C * ROW_POINTS;
         if (lo < points)
 #pragma unroll
             for (int j = 0; j < F::P; j++)
-                set((t + j * F::T) * ROW_POINTS + n2, v[j].x);
+                f((t + j * F::T) * ROW_POINTS + n2, v[j].x);
         if (hi > points)
 #pragma unroll
             for (int j = 0; j < F::P; j++)
-                set((t + j * F::T) * ROW_POINTS + n2 + points, v[j].y);
+                f((t + j * F::T) * ROW_POINTS + n2 + points, v[j].y);
     }
 
-    template <typename F, bool Whole> __device__ __forceinline__ void store(const float2 *v, int n2, int t) const {
+    template <typename F, bool Whole> __device__ __forceinline__ void store(float2 *v, int n2, int t) const {
         if (Whole) {
             float *y = (float *)a.rows.data + row() * a.rows.stride + blockIdx.y * a.step - a.lo;
             each<F>(v, n2, t, 0, 2 * F::C * ROW_POINTS, [&](int m, float x) {
@@ -137,18 +137,15 @@ struct block_target {
         const int lo = a.lo, hi = lo + within(frames.end - frame(), a.kept),
                   valued = lo + within(frames.valued - frame(), a.kept);
         const float gain = a.gain ? a.gain[row()] : 1.0f;
-        with_samples(a.rows, row_start(a.rows, row()), frame() - lo, [&](auto y) {
-            if (!a.accumulate && gain == 1.0f && valued == hi) { /* all but the last block of a row */
-                each<F>(v, n2, t, lo, hi, [&](int m, float x) {
-                    if ((unsigned)(m - lo) < (unsigned)(hi - lo))
-                        set_sample(y[m], x);
-                });
-                return;
-            }
+        if (gain != 1.0f || valued != hi)
+            each<F>(v, n2, t, lo, hi, [&](int m, float &x) { x = m < valued ? gain * x : 0.0f; });
+        with_samples<ADJACENT>(a.rows, row_start(a.rows, row()), frame() - lo, [&](auto y) {
+            const auto inside = [=](int m) { return (unsigned)(m - lo) < (unsigned)(hi - lo); };
+            if (a.accumulate)
+                each<F>(v, n2, t, lo, hi, [&](int m, float &x) { x += inside(m) ? sample_of(y[m]) : 0.0f; });
             each<F>(v, n2, t, lo, hi, [&](int m, float x) {
-                const float value = m < valued ? gain * x : 0.0f;
-                if (m >= lo && m < hi)
-                    set_sample(y[m], a.accumulate ? sample_of(y[m]) + value : value);
+                if (inside(m))
+                    set_sample(y[m], x);
             });
         });
     }

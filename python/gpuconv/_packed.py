@@ -6,8 +6,9 @@ that keeps the length needs of the response only the taps that frames of such a 
 
     y[n] = sum over k of h[k] x[n + offset - k],    0 <= n, n + offset - k < N:    offset - N < k < offset + N,
 
-so that the jobs of short sequences are short in both. Offsets in host memory are checked and sorted. Those on a GPU stay
-there: each class then has all rows, and those of other classes have no frames.
+so that the jobs of short sequences are short in both. Offsets in host memory are checked. On a GPU they are sorted by the
+library (gpuconv_sequences_sort), also those that nobody has seen: a class then has as many rows as there are sequences, of
+which those behind its own do not exist.
 """
 
 from __future__ import annotations
@@ -29,13 +30,23 @@ MODES = ("causal", "same")
 
 class Part(NamedTuple):
     """Sequences that are computed together: how many, the frames of the longest, and the addresses of the first frame and the
-    length of each row, and of the first tap of each response if these do not simply follow one another, else 0."""
+    length of each row, and of the first tap and the length of each response; 0: these simply follow one another, all taps long."""
 
     sequences: int
     frames: int
     starts: int
     lengths: int
     responses: int
+    taps: int
+
+
+class Layout(NamedTuple):
+    """Frames of a channel, channels, and responses that each sequence has for itself, or 0, with their taps."""
+
+    frames: int
+    channels: int
+    own: int
+    taps: int
 
 
 def check_offsets(offsets: np.ndarray, frames: int, longest: int) -> np.ndarray:
@@ -77,9 +88,6 @@ def check_packed(x: tuple[int, ...], h: tuple[int, ...], mode: str, axis: int, s
 class Host:
     """Arrays of NumPy."""
 
-    upload = staticmethod(lambda array: array)
-    ramp = staticmethod(lambda count, step: np.arange(count) * step)
-    repeat = staticmethod(np.repeat)
     contiguous = staticmethod(np.ascontiguousarray)
     address = staticmethod(lambda array: array.ctypes.data)
     kind = staticmethod(lambda array: F32)
@@ -87,8 +95,23 @@ class Host:
     def __init__(self, threads: int) -> None:
         self.threads = threads
 
-    def result(self, a: np.ndarray, b: np.ndarray, shape: tuple[int, ...], gradient: bool, whole: bool) -> np.ndarray:
-        return np.zeros(shape, np.float32) if gradient else np.empty(shape, np.float32)
+    def result(self, a: np.ndarray, b: np.ndarray, shape: tuple[int, ...], gradient: bool) -> np.ndarray:
+        return (np.zeros if gradient else np.empty)(shape, np.float32)
+
+    def parts(self, offsets: np.ndarray, longest: int, layout: Layout, output: Any) -> Iterator[Part]:
+        """Yields the classes of the sequences that have a frame."""
+        lengths, (frames, channels, own, taps) = np.diff(offsets), layout
+        order = np.argsort(lengths, kind="stable")
+        order = order[np.searchsorted(lengths[order], 1) :]
+        starts = (offsets[order, None] + np.arange(channels) * frames).reshape(-1)
+        rows = np.repeat(lengths[order], channels)
+        responses = (order[:, None] * (own * taps) + np.arange(own) * taps).reshape(-1)
+        first = 0
+        for count, bound in classes(lengths[order], channels):
+            at = 8 * first * channels
+            yield Part(count, bound, self.address(starts) + at, self.address(rows) + at,
+                       self.address(responses) + 8 * first * own if own else 0, 0)
+            first += count
 
     def run(self, operation: int, rows: Any, group: int, offset: int, gradient: bool) -> None:
         _core.compute_ragged(operation, rows, group, offset, gradient, self.threads)
@@ -100,21 +123,38 @@ class Gpu:
     def __init__(self, like: Any) -> None:
         self.library, self.like = adapter("torch"), like
         self.torch, self.device = self.library.torch, _device(like.get_device())
-        self.address, self.repeat, self.contiguous = self.library.pointer, self.torch.repeat_interleave, self.torch.Tensor.contiguous
-
-    def upload(self, array: np.ndarray) -> Any:
-        return self.torch.from_numpy(array).to(self.like.device)
-
-    def ramp(self, count: int, step: int) -> Any:
-        return self.torch.arange(0, count * step, step, device=self.like.device)
+        self.address, self.contiguous = self.library.pointer, self.torch.Tensor.contiguous
+        self.stream = self.library.stream(like)
 
     def kind(self, array: Any) -> int:
         return int(self.library.types[array.dtype])
 
-    def result(self, a: Any, b: Any, shape: tuple[int, ...], gradient: bool, whole: bool) -> Any:
-        """gradient: the sums of several jobs, in 32 bits; whole: every frame is written."""
+    def result(self, a: Any, b: Any, shape: tuple[int, ...], gradient: bool) -> Any:
+        """gradient: the sums of several jobs, in 32 bits."""
         dtype = self.torch.float32 if gradient or a.dtype is not b.dtype else a.dtype
-        return (self.torch.empty if whole and not gradient else self.torch.zeros)(shape, dtype=dtype, device=a.device)
+        return (self.torch.zeros if gradient else self.torch.empty)(shape, dtype=dtype, device=a.device)
+
+    def parts(self, offsets: Any, longest: int, layout: Layout, output: Any) -> Iterator[Part]:
+        """Yields classes that the device sorts, from the longest on: the host is then ahead of it. Offsets in host memory tell
+        which there are; of those on the device no more is known than `longest`. output: cleared where no row is, or None."""
+        sequences, (frames, channels, own, taps) = len(offsets) - 1, layout
+        if isinstance(offsets, np.ndarray):
+            lengths = np.sort(np.diff(offsets))
+            bounds = [bound for _, bound in classes(lengths[np.searchsorted(lengths, 1) :], channels)]
+            offsets = self.torch.from_numpy(offsets).to(self.like.device)
+        else:
+            bounds = [min(longest, SHORTEST << step) for step in range((-(-longest // SHORTEST) - 1).bit_length() + 1)]
+        if not bounds:
+            return
+        rows, each = sequences * channels, 2 * sequences * (channels + own)
+        table, offsets = self.torch.empty(len(bounds) * each, dtype=self.torch.int64, device=self.like.device), offsets.long()
+        written = None if output is None else (self.kind(output), self.address(output), channels, frames, frames, 0, 0)
+        _core.sort_sequences(self.device, self.address(offsets), (sequences, channels, frames), bounds, (own, taps), written,
+                             self.address(table), self.stream)
+        for number, bound in reversed(list(enumerate(bounds))):
+            at = self.address(table) + 8 * number * each
+            responses = at + 16 * rows if own else 0
+            yield Part(sequences, bound, at, at + 8 * rows, responses, responses + 8 * sequences * own)
 
     def run(self, operation: int, rows: Any, group: int, offset: int, gradient: bool) -> None:
         kept = []  # until the kernels are queued
@@ -123,48 +163,19 @@ class Gpu:
             kept.append(self.torch.empty(count, dtype=self.torch.uint8, device=self.like.device))
             return int(kept[0].data_ptr())
 
-        _core.queue_ragged(self.device, operation, rows, group, offset, gradient, allocate, self.library.stream(self.like))
+        _core.queue_ragged(self.device, operation, rows, group, offset, gradient, allocate, self.stream)
 
 
-def sorted_parts(space: Any, offsets: np.ndarray, channels: int, own: int, taps: int) -> Iterator[Part]:
-    """Yields classes of the sequences that have a frame, by offsets in host memory. own: responses of each sequence, or 0."""
-    lengths = np.diff(offsets)
-    order = np.argsort(lengths, kind="stable")
-    order = order[np.searchsorted(lengths[order], 1) :]
-    lengths = lengths[order]
-    begins, counts, numbers = space.upload(np.stack((offsets[order], lengths, order * (own * taps))))
-    starts = (begins[:, None] + space.ramp(channels, int(offsets[-1]))).reshape(-1)
-    rows = space.repeat(counts, channels)
-    responses = (numbers[:, None] + space.ramp(own, taps)).reshape(-1) if own else None
+def classes(lengths: np.ndarray, channels: int) -> Iterator[tuple[int, int]]:
+    """Yields how many sequences a class has and the frames of its longest. lengths: ascending, none of them 0."""
     first, bound = 0, SHORTEST
-    while first < len(order):
+    while first < len(lengths):
         last = int(np.searchsorted(lengths, bound, "right"))
-        if last == len(order) or (last - first) * channels * bound >= SMALL:
-            at = 8 * first * channels
-            yield Part(last - first, int(lengths[last - 1]), space.address(starts) + at, space.address(rows) + at,
-                       space.address(responses) + 8 * first * own if own else 0)
+        if last == len(lengths) or (last - first) * channels * bound >= SMALL:
+            if last > first:
+                yield last - first, int(lengths[last - 1])
             first = last
         bound *= 2
-
-
-def masked_parts(space: Gpu, offsets: Any, frames: int, longest: int, channels: int, own: int, taps: int) -> Iterator[Part]:
-    """Yields classes of all sequences, by offsets on the device, whatever these are: they are made to ascend from 0 to the
-    frames of x, and longer sequences are cut, so that no row leaves the arrays and none meets another. Sorted, the rows of a
-    class are the same number for every block."""
-    torch = space.torch
-    ends = offsets.long().clamp(0, frames).cummax(0)[0]
-    ends[:1].fill_(0)
-    ends[-1:].fill_(frames)
-    lengths, order = (ends[1:] - ends[:-1]).clamp(max=longest).sort()
-    starts = (ends[:-1][order][:, None] + space.ramp(channels, frames)).reshape(-1)
-    responses = (order[:, None] * (own * taps) + space.ramp(own, taps)).reshape(-1) if own else None
-    steps = (-(-longest // SHORTEST) - 1).bit_length()
-    numbers = space.ramp(steps + 1, 1)
-    number = (lengths > (SHORTEST << numbers[:-1, None])).sum(0)
-    rows = torch.where(number == numbers[:, None], lengths, 0)[:, :, None].expand(-1, -1, channels).contiguous()
-    for step in range(steps + 1):
-        yield Part(len(lengths), min(longest, SHORTEST << step), space.address(starts), space.address(rows[step]),
-                   space.address(responses) if own else 0)
 
 
 def compute(space: Any, operation: int, a: Any, b: Any, offset: int, taps: int, offsets: Any, longest: int, batch: tuple[int, ...]) -> Any:
@@ -175,19 +186,17 @@ def compute(space: Any, operation: int, a: Any, b: Any, offset: int, taps: int, 
     frames = a.shape[-1]
     if at_host:
         offsets = check_offsets(offsets, frames, longest)
-    channels, sequences = a.size // frames if isinstance(space, Host) else a.numel() // frames, len(offsets) - 1
+    channels = a.shape[0] if len(a.shape) == 2 else 1
     own = batch[-1] if len(batch) == 2 and batch[0] != 1 else 0
-    made = space.result(a, b, batch + (taps,) if gradient else tuple(a.shape), gradient, at_host)
-    layout = channels, own, taps
-    parts = sorted_parts(space, offsets, *layout) if at_host else masked_parts(space, offsets, frames, longest, *layout)
-    for part in parts:
+    made = space.result(a, b, batch + (taps,) if gradient else tuple(a.shape), gradient)
+    for part in space.parts(offsets, longest, Layout(frames, channels, own, taps), None if gradient or at_host else made):
         low = min(max(offset - part.frames + 1, 0), taps - 1)
         high = max(min(offset + part.frames, taps), low + 1)
         responses, group = share((part.sequences, channels), (part.sequences, own) if own else batch[-1:]) or (1, 1)
         arrays = []
         for array, is_response in zip((a, b, made), (False, not gradient, gradient)):
             kind, address = space.kind(array), space.address(array)
-            arrays.append((kind, address + low * (4 if kind == F32 else 2), responses, high - low, taps, part.responses, 0)
+            arrays.append((kind, address + low * (4 if kind == F32 else 2), responses, high - low, taps, part.responses, part.taps)
                           if is_response else
                           (kind, address, part.sequences * channels, part.frames, part.frames, part.starts, part.lengths))
         space.run(operation, tuple(arrays), group, offset - low, gradient)

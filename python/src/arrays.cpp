@@ -386,6 +386,29 @@ void compute_ragged(int operation, const std::tuple<ragged, ragged, ragged> &row
     run_host(job, job.signal.rows * job.signal.frames, threads);
 }
 
+// Writes the table of gpuconv_sequences_sort; home: NULL: all is in host memory. sizes: sequences, channels and their
+// frames; own: responses of a sequence and their distance; output: rows that are written, or none.
+void sort_sequences(const device *home, uintptr_t offsets, const std::tuple<int64_t, int64_t, int64_t> &sizes,
+                    const std::vector<int64_t> &bounds, const std::tuple<int64_t, int64_t> &own,
+                    const std::optional<ragged> &output, uintptr_t table, uintptr_t stream) {
+    gpuconv_sequences s = {};
+    gpuconv_rows written = {};
+    gpuconv_error error = {};
+    s.offsets = reinterpret_cast<const int64_t *>(offsets);
+    std::tie(s.sequences, s.channels, s.frames) = sizes;
+    std::tie(s.own, s.taps) = own;
+    s.bounds = bounds.data();
+    s.classes = (int)bounds.size();
+    if (output) {
+        written = rows_at(*output);
+        s.output = &written;
+    }
+    borrowed on(1);
+    check(gpuconv_sequences_sort(home ? home->place.get() : on.place(), &s, reinterpret_cast<int64_t *>(table),
+                                 stream_of(stream), &error),
+          error);
+}
+
 using allocator = nb::typed<nb::callable, uintptr_t(size_t)>;
 
 // Queues a job; `allocate` gives the address of a workspace of some bytes.
@@ -564,6 +587,9 @@ void bind_arrays(nb::module_ &m) {
           nb::arg("accumulate"), nb::arg("threads"),
           "Computes rows of different lengths: the roles of compute(), each (type, address, rows, frames, stride, "
           "address of the starts, address of the lengths).");
+    m.def("sort_sequences", &sort_sequences, nb::arg("cuda").none(), nb::arg("offsets"), nb::arg("sizes"),
+          nb::arg("bounds"), nb::arg("own"), nb::arg("output").none(), nb::arg("table"), nb::arg("stream"),
+          "Sorts packed sequences into classes by length; addresses as in compute_ragged().");
     m.def("queue_ragged", &queue_ragged, nb::arg("cuda"), nb::arg("operation"), nb::arg("rows"), nb::arg("group"),
           nb::arg("offset"), nb::arg("accumulate"), nb::arg("allocate"), nb::arg("stream"),
           "Queues the same on a stream. `allocate` gives the address of a workspace of some bytes.");

@@ -546,6 +546,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_threads_and_streams_give_the_same_bytes),
         cmocka_unit_test(test_nan_stays_in_its_row),
         cmocka_unit_test(test_streamers_agree_with_the_oracle),
+        cmocka_unit_test(test_sequences_are_sorted_as_on_the_cpu),
         cmocka_unit_test(test_refusals_name_the_argument),
     };
     const int failed = cmocka_run_group_tests_name("jobs", tests, NULL, NULL);

@@ -52,6 +52,7 @@ void test_a_call_neither_allocates_nor_waits_and_is_captured(void **state);
 void test_threads_and_streams_give_the_same_bytes(void **state);
 void test_nan_stays_in_its_row(void **state);
 void test_streamers_agree_with_the_oracle(void **state);
+void test_sequences_are_sorted_as_on_the_cpu(void **state);
 void test_refusals_name_the_argument(void **state);
 
 #endif

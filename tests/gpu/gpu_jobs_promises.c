@@ -2,6 +2,7 @@
 #include "gpu_jobs.h"
 
 #include "harness.h"
+#include "libgpuconv/core/memory.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -300,6 +301,61 @@ void test_nan_stays_in_its_row(void **state) {
         cudaFree(workspace);
         trial_free(&t);
     }
+}
+
+/* Sorts random sequences at two places. Most offsets ascend; every fifth is any number. */
+static void check_sequences(gpuconv_arrays *cpu, oracle_random *random) {
+    enum { LENGTH = 3000 };
+    const int64_t sequences = 1 + oracle_below(random, 2000), channels = 1 + oracle_below(random, 40);
+    const int64_t own = oracle_below(random, 2) * channels, numbers = 3 * 2 * sequences * (channels + own);
+    static const int64_t bounds[] = {20, 100, 900};
+    int64_t *offsets = calloc((size_t)sequences + 1, sizeof *offsets), *want = malloc((size_t)numbers * sizeof *want);
+    int64_t *got = malloc((size_t)numbers * sizeof *got), *device_offsets, *device_table;
+    float *cleared = malloc((size_t)channels * LENGTH * sizeof *cleared), *device_cleared;
+    float *left = malloc((size_t)channels * LENGTH * sizeof *left);
+    CHECK(offsets && want && got && cleared && left, "no memory");
+    const bool wrong = oracle_below(random, 5) == 0;
+    for (int64_t i = 1; i <= sequences; i++)
+        offsets[i] = wrong ? oracle_below(random, 3 * LENGTH) - LENGTH
+                           : gc_min(offsets[i - 1] + oracle_below(random, 2 * LENGTH / sequences + 2), LENGTH);
+    for (int64_t i = 0; i < channels * LENGTH; i++)
+        cleared[i] = 1;
+    CHECK(cudaMalloc((void **)&device_offsets, (size_t)(sequences + 1) * 8) == cudaSuccess &&
+              cudaMalloc((void **)&device_table, (size_t)numbers * 8) == cudaSuccess &&
+              cudaMalloc((void **)&device_cleared, (size_t)channels * LENGTH * 4) == cudaSuccess,
+          "no memory");
+    cudaMemcpy(device_offsets, offsets, (size_t)(sequences + 1) * 8, cudaMemcpyHostToDevice);
+    cudaMemcpy(device_cleared, cleared, (size_t)channels * LENGTH * 4, cudaMemcpyHostToDevice);
+    gpuconv_rows output = gpuconv_rows_of_floats(cleared, channels, LENGTH);
+    gpuconv_sequences s = {offsets, sequences, channels, LENGTH, bounds, COUNT(bounds), own, 77, &output};
+    CHECK(!gpuconv_sequences_sort(cpu, &s, want, NULL, NULL), "refused on the CPU");
+    output.data = device_cleared;
+    s.offsets = device_offsets;
+    CHECK(!gpuconv_sequences_sort(jobs_cuda, &s, device_table, NULL, NULL), "refused");
+    CHECK(cudaMemcpy(got, device_table, (size_t)numbers * 8, cudaMemcpyDeviceToHost) == cudaSuccess, "no copy");
+    CHECK(memcmp(got, want, (size_t)numbers * 8) == 0, "%lld sequences, %lld channels, %lld own: another table",
+          (long long)sequences, (long long)channels, (long long)own);
+    CHECK(cudaMemcpy(left, device_cleared, (size_t)channels * LENGTH * 4, cudaMemcpyDeviceToHost) == cudaSuccess,
+          "no copy");
+    CHECK(memcmp(left, cleared, (size_t)channels * LENGTH * 4) == 0, "other frames are cleared");
+    cudaFree(device_offsets);
+    cudaFree(device_table);
+    cudaFree(device_cleared);
+    free(left);
+    free(got);
+    free(offsets);
+    free(want);
+    free(cleared);
+}
+
+void test_sequences_are_sorted_as_on_the_cpu(void **state) {
+    (void)state;
+    gpuconv_arrays *cpu;
+    oracle_random random = {800};
+    CHECK(!gpuconv_arrays_new_cpu(1, &cpu, NULL), "no place");
+    for (int i = 0; i < (jobs_quick ? 4 : 40); i++)
+        check_sequences(cpu, &random);
+    gpuconv_arrays_free(cpu);
 }
 
 void test_refusals_name_the_argument(void **state) {

@@ -639,6 +639,58 @@ static void a_batch_slot_gives_the_bytes_of_the_engine(void **state) {
     guarded_free(&x);
 }
 
+/* Sequences in two channels of 1000 frames, two of them longer than the last bound, some without a frame, and offsets
+ * that leave the channel or go back. */
+static void sequences_are_sorted_into_classes_whatever_the_offsets(void **state) {
+    (void)state;
+    enum {
+        SEQUENCES = 8,
+        CHANNELS = 2,
+        FRAMES = 1000,
+        OWN_TAPS = 7,
+        COUNT_OF_ROWS = SEQUENCES * CHANNELS,
+        EACH = 4 * COUNT_OF_ROWS
+    };
+    static const int64_t offsets[][SEQUENCES + 1] = {
+        {0, 100, 100, 130, 330, 400, 401, 800, FRAMES}, {-5, 300, 200, 1 << 30, -7, 900, 12, 0, 3}, {0}};
+    static const int64_t start[][SEQUENCES] = {{0, 100, 100, 130, 330, 400, 401, 800}, {0, 300, 300, 1000}, {0}};
+    static const int64_t frames[][SEQUENCES] = {
+        {100, 0, 30, 200, 70, 1, 250, 200}, {250, 0, 250}, {0, 0, 0, 0, 0, 0, 0, 250}};
+    static const int64_t bounds[] = {64, 128, 250};
+    gpuconv_arrays *arrays;
+    CHECK(!gpuconv_arrays_new_cpu(1, &arrays, NULL), "no place");
+    for (int k = 0; k < 3; k++) {
+        float samples[CHANNELS][FRAMES];
+        int64_t table[3][EACH];
+        for (int i = 0; i < CHANNELS * FRAMES; i++)
+            samples[i / FRAMES][i % FRAMES] = 1;
+        const gpuconv_rows output = gpuconv_rows_of_floats(samples[0], CHANNELS, FRAMES);
+        const gpuconv_sequences s = {offsets[k], SEQUENCES, CHANNELS, FRAMES, bounds, 3, CHANNELS, OWN_TAPS, &output};
+        CHECK(!gpuconv_sequences_sort(arrays, &s, table[0], NULL, NULL), "not sorted");
+        for (int c = 0; c < 3; c++) {
+            const int64_t *starts = table[c], *lengths = starts + COUNT_OF_ROWS, *taps = lengths + COUNT_OF_ROWS;
+            int row = 0;
+            for (int i = 0; i < SEQUENCES; i++)
+                for (int m = 0; m < CHANNELS && frames[k][i] > (c ? bounds[c - 1] : 0) && frames[k][i] <= bounds[c];
+                     m++)
+                    CHECK(starts[row] == start[k][i] + m * FRAMES && lengths[row] == frames[k][i] &&
+                              taps[row] == (i * CHANNELS + m) * OWN_TAPS && taps[COUNT_OF_ROWS + row++] == OWN_TAPS,
+                          "offsets %d, class %d: sequence %d is wrong", k, c, i);
+            for (; row < COUNT_OF_ROWS; row++)
+                CHECK(lengths[row] == -1 && taps[COUNT_OF_ROWS + row] == -1 && starts[row] == 0 && taps[row] == 0,
+                      "offsets %d, class %d: row %d exists", k, c, row);
+        }
+        for (int m = 0; m < CHANNELS; m++) {
+            float kept[FRAMES] = {0};
+            for (int i = 0; i < SEQUENCES; i++)
+                for (int64_t n = 0; n < frames[k][i]; n++)
+                    kept[start[k][i] + n] = 1;
+            CHECK(memcmp(kept, samples[m], sizeof kept) == 0, "offsets %d: frames without a row are not cleared", k);
+        }
+    }
+    gpuconv_arrays_free(arrays);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_match_the_oracle),
@@ -654,6 +706,7 @@ int main(void) {
         cmocka_unit_test(divided_rows_share_the_transforms_of_a_response),
         cmocka_unit_test(a_plan_names_its_algorithm),
         cmocka_unit_test(a_plan_runs_its_shapes_and_no_others),
+        cmocka_unit_test(sequences_are_sorted_into_classes_whatever_the_offsets),
         cmocka_unit_test(a_streamer_gives_the_whole_convolution),
         cmocka_unit_test(a_batch_slot_gives_the_bytes_of_the_engine),
     };

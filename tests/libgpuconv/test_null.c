@@ -34,6 +34,8 @@ static struct {
     gpuconv_streamer *streamer, *made_streamer;
     gpuconv_rows rows;
     gpuconv_arrays_plan *rows_plan;
+    gpuconv_sequences sequences;
+    int64_t table[8];
     gpuconv_rooms_plan *rooms_plan;
     size_t bytes;
     int64_t produced;
@@ -210,6 +212,7 @@ static int null; /* the number of the pointer that is NULL */
     NEUTRAL(gpuconv_arrays_plan_reason, 1, *gpuconv_arrays_plan_reason(NULL) == 0)                                     \
     REFUSED(gpuconv_arrays_plan_run, 1, gpuconv_arrays_plan_run(P(0, o.rows_plan), NULL, NULL, 0, NULL, E))            \
     NEUTRAL(gpuconv_arrays_plan_free, 1, DONE(gpuconv_arrays_plan_free(NULL)))                                         \
+    REFUSED(gpuconv_sequences_sort, 3, gpuconv_sequences_sort(ARRAYS, P(1, &o.sequences), P(2, o.table), NULL, E))     \
     REFUSED(gpuconv_responses_new, 3, gpuconv_responses_new(ARRAYS, ROWS, 8, NULL, P(2, &o.made_responses), E))        \
     REFUSED(gpuconv_responses_route, 3, gpuconv_responses_route(ARRAYS, P(1, o.ir), 8, P(2, &o.made_responses), E))    \
     REFUSED(gpuconv_responses_update, 3, gpuconv_responses_update(ARRAYS, P(2, o.prepared), ROWS, NULL, E))            \

@@ -110,6 +110,7 @@ def test_offsets_that_are_not_looked_at_give_the_same_and_stay_in_the_arrays(sha
     class Tensors(_packed.Gpu):
         def __init__(self, like):
             self.torch, self.like, self.address, self.contiguous = torch, like, torch.Tensor.data_ptr, torch.Tensor.contiguous
+            self.device, self.stream = None, 0
 
         def kind(self, array):
             return 0

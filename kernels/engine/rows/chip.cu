@@ -25,12 +25,26 @@ struct chip_item {
     bool exists;
 };
 
-/* Returns item `number` of `items`; rows: sharing_rows. The rows of a response follow one another, and the parts of a
- * row. */
-__device__ __forceinline__ chip_item item_of(const gck_sharing &s, int number, int items, int rows, int splits) {
-    const int clamped = min(number, items - 1), place = clamped / splits;
-    const int response = place / rows, row = sharing_row(s, response, place % rows);
-    return {min(row, s.rows - 1), response, clamped % splits, number < items && row < s.rows};
+/* Returns item `number` of `items`; per_response: sharing_rows. The parts of a row follow one another, and the rows of
+ * a response, or all rows if some of them may not exist: those that do come first then, and every block has its share.
+ */
+__device__ __forceinline__ chip_item item_of(const gck_chip_job &a, int number, int items, int per_response) {
+    const gck_sharing &s = a.sharing;
+    const int clamped = min(number, items - 1), place = clamped / a.splits;
+    int row = place, response;
+    if (a.target.rows.lengths)
+        response = response_of(s, min(row, s.rows - 1));
+    else {
+        response = place / per_response;
+        row = sharing_row(s, response, place % per_response);
+    }
+    return {min(row, s.rows - 1), response, clamped % a.splits, number < items && row < s.rows};
+}
+
+/* Returns whether neither the row of an item nor those behind it exist, or have a frame that is written. */
+__device__ __forceinline__ bool is_behind_last(const gck_chip_job &a, int number) {
+    const gck_rows &rows = a.target.rows;
+    return rows.lengths && rows.starts && rows.lengths[min(number / a.splits, a.sharing.rows - 1)] < 0;
 }
 
 /* Loads what a turn transforms: the response of an item, or the segment of its row from frame n on, with its gate.
@@ -58,26 +72,6 @@ __device__ __forceinline__ bool load_turn(float2 *v, float2 *s, const gck_chip_j
     return load_segment<F::P, F::T, Known>(v, x, 0, at, response ? (int)a.taps : 2 * F::N, t);
 }
 
-/* Returns the first of the numbers first, first + step, ... whose items have a frame to write: the threads of a warp
- * look at one each. Packed rows have many without (python/gpuconv/_packed.py). */
-template <int Size>
-__device__ __forceinline__ int next_items(const gck_chip_job &a, int first, int step, int items, int rows) {
-    if (!a.target.rows.lengths)
-        return first;
-    for (; first < items; first += 32 * step) {
-        const int own = first + (int)(threadIdx.x % 32) * step;
-        bool any = false;
-        for (int i = own; i < min(own + config<Size>::groups, items); i++) {
-            const chip_item item = item_of(a.sharing, i, items, rows, a.splits);
-            any = any || (item.exists && frames_to_write(a.target, item.row).end > 0);
-        }
-        const unsigned found = __ballot_sync(~0u, any);
-        if (found)
-            return first + (__ffs((int)found) - 1) * step;
-    }
-    return items;
-}
-
 /* An item is a row and one of `splits` ranges of its segments. FLOATS, HALVES, BFLOATS: also, the target is overwritten
  * and there is no gain. This is the usual job, and a kernel that can do no more is faster. */
 template <int Size, known_rows Known>
@@ -94,11 +88,10 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
     pdl_trigger();
     pdl_wait();
     const int step = gridDim.x * c::groups;
-    for (int next = blockIdx.x * c::groups;; next += step) {
-        next = next_items<Size>(a, next, step, items, rows);
-        if (next >= items)
+    for (int next = blockIdx.x * c::groups; next < items; next += step) {
+        if (is_behind_last(a, next))
             return;
-        const chip_item item = item_of(a.sharing, next + group, items, rows, a.splits);
+        const chip_item item = item_of(a, next + group, items, rows);
         if (c::groups == 1 && !item.exists)
             continue;
         const float2 *h = a.spectra ? a.spectra + (int64_t)item.response * f::N + 2 * held : own;
@@ -139,7 +132,7 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
             } else if (knows_type(Known))
                 store_plain_segment<f::P, f::T, Known>(v, a.target, item.row, n, a.lo, kept, t);
             else
-                store_segment<f::P, f::T, Size != 3, Known>(v, a.target, item.row, n, a.lo, kept, gain, t);
+                store_segment<f::P, f::T, true, Known>(v, (float *)s, a.target, item.row, n, a.lo, kept, gain, t);
         }
     }
 }

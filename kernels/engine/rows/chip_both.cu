@@ -212,8 +212,8 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
                 store_plain_segment<f::P, f::T, Known>(v, a.signal, at.row, at.n, 0, at.exists ? a.hop : 0, t);
         }
         const int mine = own->first + group_of_thread<Size>(), part = min(mine, items - 1) % a.splits;
-        store_segment<f::P, f::T, false, ADJACENT>(v, a.target, part * a.sharing.responses + own->response, 0, 0,
-                                                   mine < items ? (int)a.taps : 0, 1.0f, hidden_thread<Size>());
+        store_segment<f::P, f::T, false, ADJACENT>(v, (float *)s, a.target, part * a.sharing.responses + own->response,
+                                                   0, 0, mine < items ? (int)a.taps : 0, 1.0f, hidden_thread<Size>());
     }
 }
 

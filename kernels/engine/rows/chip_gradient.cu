@@ -8,8 +8,14 @@
 
 namespace {
 
-/* An item is a response and one of `splits` ranges of the `pairs` of segments of all its rows. The target has splits x
- * responses rows: with several splits it is the partial sums. */
+/* Returns whether a thread of the block, or of its warp if each part of it has an item, has anything left. */
+template <int Size> __device__ __forceinline__ bool any_left(bool left) {
+    return config<Size>::groups > 1 ? __any_sync(~0u, left) : left;
+}
+
+/* An item is a response and one of `splits` parts of the `pairs` of segments of all its rows: part p has the pairs p, p
+ * + splits, ..., so that all parts have as many rows that exist. The target has splits x responses rows: with several
+ * splits it is the partial sums. */
 template <int Size, known_rows Known>
 __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known>())
     chip_gradient(const __grid_constant__ gck_chip_gradient a, int items, int pairs) {
@@ -24,27 +30,29 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
     pdl_wait();
     for (int number = blockIdx.x * c::groups; number < items; number += gridDim.x * c::groups) {
         const int item = min(number + group, items - 1), response = item / a.splits, part = item % a.splits;
-        const part_range range = range_of<Size>(part, pairs, a.splits);
         bool first = true;
 #pragma unroll 1
-        for (int step = 2 * range.begin; step < 2 * range.last; step++) { /* two for each segment: x, then g */
+        for (int step = 0;; step++) { /* two for each segment: x, then g */
             const int t = thread_of_segment<Size>();
             const bool second = step & 1;
-            const int row = sharing_row(a.sharing, response, step / 2 / a.segments);
-            const int64_t n = (int64_t)(step / 2 % a.segments) * a.hop + (second ? a.shift : 0);
+            const int pair = part + step / 2 * a.splits;
+            const int row = sharing_row(a.sharing, response, pair / a.segments);
+            const bool exists = pair < pairs && row < a.sharing.rows && !(a.x.lengths && a.x.lengths[row] < 0);
+            if (!any_left<Size>(exists))
+                break;
+            const int64_t n = (int64_t)(pair % a.segments) * a.hop + (second ? a.shift : 0);
             const gck_rows &from = second ? a.g : a.x, &gate = second ? a.g_gate : a.x_gate;
             const int window = second ? 2 * f::N : a.hop;
             if (Known == GATED) {
-                if (step < 2 * range.end && row < a.sharing.rows && gate.data) {
+                if (exists && gate.data) {
                     prefetch_frames<f::T>(from, row, n, window, t);
                     prefetch_frames<f::T>(gate, row, n, window, t);
                 }
                 transform_barrier<f::T>();
             }
-            if (step >= 2 * range.end || row >= a.sharing.rows ||
-                !(Known == GATED && gate.data
-                      ? load_gated_segment<f::P, f::T>(v, (float *)s, from, gate, row, n, window, t)
-                      : load_segment<f::P, f::T, Known>(v, from, row, n, window, t))) {
+            if (!exists || !(Known == GATED && gate.data
+                                 ? load_gated_segment<f::P, f::T>(v, (float *)s, from, gate, row, n, window, t)
+                                 : load_segment<f::P, f::T, Known>(v, from, row, n, window, t))) {
                 if (c::groups == 1) {
                     step |= 1; /* neither of the two has anything to add */
                     continue;
@@ -52,7 +60,7 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
                 clear<f::P>(v);
             }
             if (!second)
-                scale<f::P>(v, (a.gain && row < a.sharing.rows ? a.gain[row] : 1.0f) * (1.0f / f::N));
+                scale<f::P>(v, (a.gain && exists ? a.gain[row] : 1.0f) * (1.0f / f::N));
             transform_barrier<f::T>();
             f::forward(v, s, t, a.twiddles);
             if (second) {
@@ -65,7 +73,7 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
         clear<f::P>(v);
         if (!first)
             finish_sum<f>(v, s, sum + 2 * (t - held), a.twiddles, t);
-        store_segment<f::P, f::T, false, Known>(v, a.target, part * a.sharing.responses + response, 0, 0,
+        store_segment<f::P, f::T, false, Known>(v, (float *)s, a.target, part * a.sharing.responses + response, 0, 0,
                                                 number + group < items ? (int)a.taps : 0, 1.0f, t);
     }
 }

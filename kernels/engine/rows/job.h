@@ -27,7 +27,8 @@ extern "C" {
 typedef enum gck_sample { GCK_F32, GCK_F16, GCK_BF16 } gck_sample;
 
 /* Rows of samples. Row i begins at element starts[i], or i * stride, and has lengths[i] frames, at most `frames`. Frame
- * n is n * step elements behind the first, |step| < 2^29. Copies and direct sums take any step, and so do the responses
+ * n is n * step elements behind the first, |step| < 2^29. A length below 0: neither this row nor one behind it exists,
+ * and all lengths behind it are below 0. Copies and direct sums take any step, and so do the responses
  * of gck_chip_spectra and gck_3pass_forward; all other rows have a step of 1. */
 typedef struct gck_rows {
     void *data;
@@ -83,6 +84,23 @@ typedef struct gck_file {
  * clipped as gck_pack does. */
 cudaError_t gck_unpack_files(const gck_file *files, int count, int64_t samples, cudaStream_t stream);
 cudaError_t gck_pack_files(const gck_file *files, int count, int64_t samples, cudaStream_t stream);
+
+/* ---- Sequences (rows/sequences.cu) --------------------------------------------------------------------------------
+ */
+
+enum { GCK_SEQUENCE_CLASSES = 40 };
+
+/* As gpuconv_sequences. The rows are at most 2^30. */
+typedef struct gck_sequences {
+    const int64_t *offsets;
+    int64_t frames, taps, bounds[GCK_SEQUENCE_CLASSES];
+    int sequences, channels, classes, own;
+    int64_t *table;
+    gck_rows cleared; /* `data` NULL: nothing is cleared */
+} gck_sequences;
+
+cudaError_t gck_sequences_load(void); /* loads the kernel on the current device */
+cudaError_t gck_sort_sequences(const gck_sequences *sequences, cudaStream_t stream);
 
 /* ---- A whole transform on the chip (rows/chip.cu) -----------------------------------------------------------------
  */

@@ -77,8 +77,8 @@ __device__ __forceinline__ bool load_turn(float2 *v, const gck_varying_job &a, c
 
 /* Stores what a piece adds to the output, or the gradient by the piece (reflect). */
 template <typename F>
-__device__ __forceinline__ void store_piece(float2 *v, const gck_varying_job &a, const varying_item &item, bool reflect,
-                                            int t) {
+__device__ __forceinline__ void store_piece(float2 *v, float2 *s, const gck_varying_job &a, const varying_item &item,
+                                            bool reflect, int t) {
     const gck_target target = {reflect ? a.signal : a.output, 0};
     const piece_place piece = item.piece;
     const float gain = a.gain ? a.gain[item.row] : 1.0f;
@@ -96,7 +96,8 @@ __device__ __forceinline__ void store_piece(float2 *v, const gck_varying_job &a,
     if (a.accumulate)
         add_segment<F::P, F::T, ADJACENT>(v, target.rows, item.row, frame + skipped, skipped, kept, gain, t);
     else
-        store_segment<F::P, F::T, false, ADJACENT>(v, target, item.row, frame + skipped, skipped, kept, gain, t);
+        store_segment<F::P, F::T, true, ADJACENT>(v, (float *)s, target, item.row, frame + skipped, skipped, kept, gain,
+                                                  t);
 }
 
 /* reflect: the gradient by the signal. */
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
         multiply<f::P, f::T>(v, h + 2 * (t - held), reflect ? -1.0f : 1.0f);
         transform_barrier<f::T>();
         f::inverse(v, s, t, a.twiddles);
-        store_piece<f>(v, a, item_of(a, hidden(first) + group, items, rows), reflect, t);
+        store_piece<f>(v, s, a, item_of(a, hidden(first) + group, items, rows), reflect, t);
     }
 }
 
@@ -194,7 +195,7 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
         if (!first)
             finish_sum<f>(v, s, sum + 2 * (t - held), a.twiddles, t);
         const int item = min(hidden(number) + group, items - 1), last = item % a.blocks.count == a.blocks.count - 1;
-        store_segment<f::P, f::T, false, ADJACENT>(v, target, item + (last ? 0 : rise), a.first_tap, 0,
+        store_segment<f::P, f::T, false, ADJACENT>(v, (float *)s, target, item + (last ? 0 : rise), a.first_tap, 0,
                                                    number + group < items && !(rise && last) ? a.taps : 0, 1.0f, t);
     }
 }

@@ -192,6 +192,42 @@ void gpuconv_arrays_plan_free(gpuconv_arrays_plan *plan) {
     free(plan);
 }
 
+/* ---- Sequences --------------------------------------------------------------------------------------------------- */
+
+static gpuconv_status check_sequences(const gpuconv_arrays *arrays, const gpuconv_sequences *s, gpuconv_error *error) {
+    if (s->channels < 1 || s->channels > GC_JOB_ROWS_MAX || s->sequences < 1 ||
+        s->sequences > GC_JOB_ROWS_MAX / s->channels)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%lld sequences of %lld channels; use 1 to 2^30 rows",
+                       (long long)s->sequences, (long long)s->channels);
+    if (s->frames < 1 || s->frames > GC_JOB_FRAMES_MAX)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "frames is %lld; use 1 to 2^40", (long long)s->frames);
+    if (s->own < 0 || s->own > s->channels || s->taps < 0 || s->taps > GC_JOB_FRAMES_MAX)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "own is %lld and taps %lld; use 0 to %lld and 0 to 2^40",
+                       (long long)s->own, (long long)s->taps, (long long)s->channels);
+    if (s->classes < 1 || s->classes > GPUCONV_SEQUENCE_CLASSES_MAX)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "classes is %d; use 1 to %d", s->classes,
+                       GPUCONV_SEQUENCE_CLASSES_MAX);
+    for (int i = 0; i < s->classes; i++)
+        if (s->bounds[i] <= (i ? s->bounds[i - 1] : 0))
+            return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "bounds[%d] is %lld; use numbers that ascend from 1", i,
+                           (long long)s->bounds[i]);
+    if (!s->output)
+        return GPUCONV_OK;
+    const gpuconv_status status = gc_rows_check(arrays, s->output, "output", true, error);
+    return status || (s->output->rows == s->channels && s->output->frames == s->frames)
+               ? status
+               : gc_fail(error, GPUCONV_ERROR_ARGUMENT, "output has %lld rows of %lld frames; use %lld of %lld",
+                         (long long)s->output->rows, (long long)s->output->frames, (long long)s->channels,
+                         (long long)s->frames);
+}
+
+gpuconv_status gpuconv_sequences_sort(const gpuconv_arrays *arrays, const gpuconv_sequences *sequences, int64_t *table,
+                                      struct CUstream_st *stream, gpuconv_error *error) {
+    const bool given = arrays && sequences && table && sequences->offsets && sequences->bounds;
+    const gpuconv_status status = given ? check_sequences(arrays, sequences, error) : gc_fail_null(error, __func__);
+    return status ? status : arrays->executor->sort(arrays, sequences, table, stream, error);
+}
+
 /* ---- Prepared responses ------------------------------------------------------------------------------------------ */
 
 static gpuconv_status check_frames(int64_t frames, gpuconv_error *error) {

@@ -133,6 +133,10 @@ struct gc_rows_executor {
     gpuconv_status (*run)(const gc_job_plan *plan, const gpuconv_arrays_job *job, void *workspace, size_t bytes,
                           struct CUstream_st *stream, gpuconv_error *error);
 
+    /* As gpuconv_sequences_sort, for checked arguments. */
+    gpuconv_status (*sort)(const gpuconv_arrays *arrays, const gpuconv_sequences *sequences, int64_t *table,
+                           struct CUstream_st *stream, gpuconv_error *error);
+
     /* As the public functions, which have checked the arrays. They fill the whole of gpuconv_responses. */
     gpuconv_status (*new_responses)(const gpuconv_arrays *arrays, const gpuconv_rows *response, int64_t frames,
                                     struct CUstream_st *stream, gpuconv_responses **responses, gpuconv_error *error);

@@ -561,6 +561,61 @@ static gpuconv_status run_job(const gc_job_plan *plan, const gpuconv_arrays_job 
     return status ? status : run_products((gc_cpu_arrays *)plan->arrays, job, &plan->shape, error);
 }
 
+/* Returns the first class of a sequence of `frames` frames. */
+static int class_of(const gpuconv_sequences *s, int64_t frames) {
+    int i = 0;
+    while (i < s->classes - 1 && frames > s->bounds[i])
+        i++;
+    return i;
+}
+
+/* Sets the frames begin .. end - 1 of all rows to zero. */
+static void clear_frames(const gpuconv_rows *rows, int64_t begin, int64_t end) {
+    const int64_t bytes = rows->type == GPUCONV_SAMPLE_F32 ? 4 : 2;
+    for (int64_t i = 0; i < rows->rows; i++)
+        for (int64_t n = begin; n < end; n++)
+            memset((char *)rows->data + ((rows->starts ? rows->starts[i] : i * rows->stride) + n * rows->step) * bytes,
+                   0, (size_t)bytes);
+}
+
+static gpuconv_status sort(const gpuconv_arrays *arrays, const gpuconv_sequences *s, int64_t *table,
+                           struct CUstream_st *stream, gpuconv_error *error) {
+    (void)arrays;
+    const gpuconv_status status = check_no_stream(stream, error);
+    if (status)
+        return status;
+    const int64_t rows = s->sequences * s->channels, responses = s->sequences * s->own, each = 2 * (rows + responses);
+    int64_t members[GPUCONV_SEQUENCE_CLASSES_MAX] = {0}, start = 0;
+    memset(table, 0, (size_t)(s->classes * each) * sizeof *table);
+    for (int i = 0; i < s->classes; i++) {
+        for (int64_t r = 0; r < rows; r++) {
+            table[i * each + rows + r] = -1;
+            if (r < responses)
+                table[i * each + 2 * rows + responses + r] = -1;
+        }
+    }
+    for (int64_t i = 0; i < s->sequences; i++) {
+        const int64_t last = i == s->sequences - 1 ? s->frames : gc_min(s->offsets[i + 1], s->frames),
+                      end = gc_max(start, last), frames = gc_min(end - start, s->bounds[s->classes - 1]);
+        if (frames > 0) {
+            const int at = class_of(s, frames);
+            int64_t *to = table + at * each, place = members[at]++;
+            for (int64_t c = 0; c < s->channels; c++) {
+                to[place * s->channels + c] = start + c * s->frames;
+                to[rows + place * s->channels + c] = frames;
+            }
+            for (int64_t c = 0; c < s->own; c++) {
+                to[2 * rows + place * s->own + c] = (i * s->own + c) * s->taps;
+                to[2 * rows + responses + place * s->own + c] = s->taps;
+            }
+        }
+        if (s->output)
+            clear_frames(s->output, start + frames, end);
+        start = end;
+    }
+    return GPUCONV_OK;
+}
+
 static gpuconv_status simulate(const gpuconv_rooms_plan *plan, const gc_rooms *rooms, float *output, void *workspace,
                                struct CUstream_st *stream, gpuconv_error *error) {
     gc_cpu_arrays *a = (gc_cpu_arrays *)plan->place;
@@ -575,6 +630,7 @@ const gc_rows_executor gc_rows_cpu = {
     .plan = plan_job,
     .describe = describe_job,
     .run = run_job,
+    .sort = sort,
     .new_responses = new_responses,
     .route_responses = route_responses,
     .update_responses = update_responses,

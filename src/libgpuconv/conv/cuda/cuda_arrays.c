@@ -425,7 +425,8 @@ static cudaError_t init(gc_cuda_arrays *c) {
         if ((*a)->kind == GC_ROWS)
             GC_CUDA_TRY(c->resources.err, init_algorithm(c, (const gc_cuda_rows *)*a));
     GC_CUDA_TRY(c->resources.err, gck_rooms_load());
-    return GC_CUDA_TRY(c->resources.err, gck_move_load());
+    GC_CUDA_TRY(c->resources.err, gck_move_load());
+    return GC_CUDA_TRY(c->resources.err, gck_sequences_load());
 }
 
 static void free_arrays(gpuconv_arrays *arrays) {
@@ -586,12 +587,31 @@ static gpuconv_status run(const gc_job_plan *plan, const gpuconv_arrays_job *job
                          call.plan.copies_at ? run_copied(&call, stream) : call.plan.algorithm->run(&call, stream));
 }
 
+static gpuconv_status sort(const gpuconv_arrays *arrays, const gpuconv_sequences *s, int64_t *table,
+                           struct CUstream_st *stream, gpuconv_error *error) {
+    const gpuconv_status status = gc_cuda_check_current(arrays->device, error);
+    if (status)
+        return status;
+    gck_sequences k = {.offsets = s->offsets,
+                       .frames = s->frames,
+                       .taps = s->taps,
+                       .sequences = (int)s->sequences,
+                       .channels = (int)s->channels,
+                       .classes = s->classes,
+                       .own = (int)s->own,
+                       .table = table,
+                       .cleared = gc_cuda_kernel_rows_if(s->output)};
+    memcpy(k.bounds, s->bounds, (size_t)s->classes * sizeof *k.bounds);
+    return gc_cuda_check(error, arrays->device, gck_sort_sequences(&k, stream));
+}
+
 const gc_rows_executor gc_rows_cuda = {
     .open = open_arrays,
     .free = free_arrays,
     .plan = plan,
     .describe = describe,
     .run = run,
+    .sort = sort,
     .new_responses = new_responses,
     .route_responses = route_responses,
     .update_responses = update_responses,
