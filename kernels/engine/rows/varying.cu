@@ -167,10 +167,10 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
             const piece_place piece = place_of(a, block * a.pieces + step / 2 % a.pieces);
             const bool exists = number + group < items && !(rise && block == a.blocks.count - 1);
             const bool used = exists && row < a.sharing.rows;
+            const gck_rows &from = second ? a.output : a.signal;
+            const int64_t at = second ? piece.at + a.first_tap - a.offset : piece.at;
             const bool loaded =
-                used && (second ? load_segment<f::P, f::T, ADJACENT>(v, a.output, row,
-                                                                     piece.at + a.first_tap - a.offset, 2 * f::N, t)
-                                : load_segment<f::P, f::T, ADJACENT>(v, a.signal, row, piece.at, piece.frames, t));
+                used && load_segment<f::P, f::T, ADJACENT>(v, from, row, at, second ? 2 * f::N : piece.frames, t);
             if (!loaded) {
                 if (c::groups == 1) {
                     step |= 1; /* neither of the two has anything to add */
