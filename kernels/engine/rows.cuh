@@ -195,6 +195,22 @@ __device__ __forceinline__ bool load_segment(float2 *v, const gck_rows &rows, in
     return true;
 }
 
+/* Loads the first frames of a row as load_segment does, whatever their step, in a loop over points in shared memory.
+ * plane: 2 P T floats of the transform, of which each thread uses its own. */
+template <int P, int T>
+__device__ __forceinline__ void load_any_step(float2 *v, float *plane, const gck_rows &rows, int64_t row, int window,
+                                              int t) {
+    const int end = within(row_frames(rows, row), window);
+    with_samples(rows, row_start(rows, row), 0, [=](auto x) {
+#pragma unroll 1
+        for (int m = t; m < 2 * P * T; m += T)
+            plane[m] = m < end ? sample_of(x[m]) : 0.0f;
+    });
+#pragma unroll
+    for (int j = 0; j < P; j++)
+        v[j] = make_float2(plane[t + j * T], plane[t + (j + P) * T]);
+}
+
 /* The frames of a target row that are written (end), and those that have a value; the others are zero. */
 struct written_frames {
     int64_t end, valued;

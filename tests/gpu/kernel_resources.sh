@@ -1,6 +1,6 @@
 #!/bin/sh
 # Reads what the assembler reported of every engine kernel when the build compiled it, for every architecture of the build:
-# no kernel spills registers or uses local memory. Exception: on 7.5, varying_convolve stores four registers once for
+# no kernel spills registers or uses local memory. Exception: on 7.5, varying_convolve stores five registers once for
 # each piece.
 # Usage: kernel_resources.sh OBJECT...
 set -eu
@@ -12,7 +12,7 @@ for object; do
     kernels=$((kernels + $(grep -c 'Compiling entry function' "$report" || true)))
     spilled=$(awk '/Compiling entry function/ { name = $0 }
         /bytes stack frame/ && !/^ *0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads/ {
-            if (!(name ~ /varying_convolve.*sm_75/ && $5 <= 16))
+            if (!(name ~ /varying_convolve.*sm_75/ && $5 <= 20))
                 print name "\n" $0
         }' "$report")
     if [ -n "$spilled" ]; then

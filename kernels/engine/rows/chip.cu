@@ -147,14 +147,16 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
     extern __shared__ __align__(16) float2 shared[];
     const int group = group_of_thread<Size>(), t = thread_of_segment<Size>();
     const int64_t number = (int64_t)blockIdx.x * c::groups + group, row = min(number, responses - 1);
-    float2 v[f::P];
+    float2 *s = shared + group * c::stride, v[f::P];
     pdl_trigger();
     pdl_wait();
-    if (!load_segment<f::P, f::T, UNKNOWN>(v, response, row, 0, (int)taps, t))
+    if (response.step != 1)
+        load_any_step<f::P, f::T>(v, (float *)s, response, row, (int)taps, t);
+    else if (!load_segment<f::P, f::T, ADJACENT>(v, response, row, 0, (int)taps, t))
         clear<f::P>(v);
     scale<f::P>(v, 1.0f / f::N);
     transform_barrier<f::T>();
-    f::forward(v, shared + group * c::stride, t, twiddles);
+    f::forward(v, s, t, twiddles);
     if (number < responses)
         keep<f::P, f::T>(v, spectra + row * f::N + 2 * t);
 }
