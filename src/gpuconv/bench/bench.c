@@ -81,6 +81,18 @@ static bool cancelled_at(int64_t i) {
     return i % 65536 == 65535 && gc_cancelled();
 }
 
+gpuconv_status gc_bench_response(const gc_bench_case *what, const float *const *taps, double rate, gpuconv_ir **ir,
+                                 gpuconv_error *error) {
+    gpuconv_ir *unrouted = NULL;
+    if (what->outputs)
+        return gpuconv_ir_new_matrix(taps, what->channels, what->outputs, what->taps, rate, ir, error);
+    gpuconv_status status = gpuconv_ir_new(taps, what->channels, what->taps, rate, &unrouted, error);
+    if (!status)
+        status = gpuconv_ir_route(unrouted, what->channels, ir, error);
+    gpuconv_ir_free(unrouted);
+    return status;
+}
+
 gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpuconv_error *error) {
     *m = (gc_material){.what = *what};
     uint64_t state = (uint64_t)(what->frames * 31 + what->taps) | 1;
@@ -88,7 +100,6 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
     m->out = planar(outputs_of(what), what->frames);
     m->taps = planar(responses_of(what), what->taps);
     m->sums = gc_calloc(what->channels, sizeof *m->sums);
-    gpuconv_ir *mono = NULL;
     gpuconv_status status = m->in && m->out && m->taps && m->sums ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
     for (int c = 0; !status && c < responses_of(what); c++) {
         for (int64_t i = 0; c < what->channels && i < what->frames && !cancelled_at(i); i++)
@@ -100,14 +111,8 @@ gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *m, gpucon
         if (gc_cancelled())
             status = gc_fail_cancelled(error, "the benchmark");
     }
-    if (!status && what->outputs)
-        status = gpuconv_ir_new_matrix((const float *const *)m->taps, what->channels, what->outputs, what->taps, 48000,
-                                       &m->ir, error);
-    if (!status && !what->outputs)
-        status = gpuconv_ir_new((const float *const *)m->taps, what->channels, what->taps, 48000, &mono, error);
-    if (!status && !what->outputs)
-        status = gpuconv_ir_route(mono, what->channels, &m->ir, error);
-    gpuconv_ir_free(mono);
+    if (!status)
+        status = gc_bench_response(what, (const float *const *)m->taps, 48000, &m->ir, error);
     if (status)
         gc_material_free(m);
     return status;

@@ -87,6 +87,10 @@ typedef struct gc_material {
 gpuconv_status gc_material_new(const gc_bench_case *what, gc_material *material, gpuconv_error *error);
 void gc_material_free(gc_material *material);
 
+/* Makes the routed response of a case from its taps, as in gc_material. @return MEMORY */
+gpuconv_status gc_bench_response(const gc_bench_case *what, const float *const *taps, double rate, gpuconv_ir **ir,
+                                 gpuconv_error *error);
+
 /* ---- Times of single plans --------------------------------------------------------------------------------------- */
 
 enum { GC_BENCH_RUNS_MOST = GC_TIMING_RUNS_MAX };

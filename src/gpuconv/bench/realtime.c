@@ -89,25 +89,12 @@ static void sources_free(moving_sources *m) {
     free(m);
 }
 
-static int sources_receivers(const moving_sources *m) {
-    return gpuconv_sofa_receivers(m->set);
-}
-
 /* Processes a block, and counts it as missed if it is not complete. */
 static void sources_process(moving_sources *m, const float *const *in, float *const *out) {
     gpuconv_motion_process(m->motion, in, out, m->what->block);
     const int64_t late = gpuconv_motion_late(m->motion);
     m->missed += late > m->late;
     m->late = late;
-}
-
-static const char *sources_plan(const moving_sources *m) {
-    return gpuconv_motion_plan(m->motion);
-}
-
-/* Returns the number of missed blocks. */
-static int64_t sources_missed(const moving_sources *m) {
-    return m->missed;
 }
 
 /* Fetches the frames that are ready, and adds the frames of the last block to the error and the power. */
@@ -159,7 +146,7 @@ static gpuconv_status sources_compare(moving_sources *m, int64_t blocks,
         block_of(context, k, rows);
         status = gpuconv_motion_feed(reference, rows, k < blocks ? block : 0, error);
         if (!status)
-            at = compare_ready(reference, sources_receivers(m), at, first, block, out, sums);
+            at = compare_ready(reference, gpuconv_sofa_receivers(m->set), at, first, block, out, sums);
     }
     gpuconv_motion_free(reference);
     *decibels = fmax(-200, 10 * log10(sums[0] / sums[1]));
@@ -193,7 +180,7 @@ typedef struct session {
 
 static int output_count(const session *s) {
     if (s->motion)
-        return sources_receivers(s->motion);
+        return gpuconv_sofa_receivers(s->motion->set);
     return s->what->outputs ? s->what->outputs : s->channels;
 }
 
@@ -213,7 +200,7 @@ static const char *plan_of(const session *s) {
     if (s->backend)
         return s->backend->plan(s->bank);
     if (s->motion)
-        return sources_plan(s->motion);
+        return gpuconv_motion_plan(s->motion->motion);
     return gpuconv_realtime_plan(s->realtime);
 }
 
@@ -250,33 +237,37 @@ static void session_free(session *s) {
     free(s->block_seconds);
 }
 
-/* Creates the CPU's convolver and its buffers. */
-static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
+/* Allocates the input and the output of blocks that the CPU fetches. */
+static gpuconv_status make_rows(session *s, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
-    const int outputs = output_count(s), responses = outputs * inputs_of_output(s);
-    float *taps = gc_calloc(responses * w->taps, sizeof *taps);
-    const float **planes = gc_calloc(responses, (int64_t)sizeof(float *));
+    const int outputs = output_count(s);
     s->cpu_out = gc_calloc((int64_t)outputs * w->block, sizeof *s->cpu_out);
     s->in = gc_calloc((int64_t)PERIODS * s->channels * w->block, sizeof *s->in);
     s->in_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
     s->out_row = gc_calloc(outputs, (int64_t)sizeof(float *));
-    bool allocated = taps && planes && s->cpu_out && s->in && s->in_row && s->out_row;
-    gpuconv_status status = allocated ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
+    if (!s->cpu_out || !s->in || !s->in_row || !s->out_row)
+        return gc_fail_memory(error, "the benchmark");
+    for (int o = 0; o < outputs; o++)
+        s->out_row[o] = s->cpu_out + (int64_t)o * w->block;
+    s->out = s->cpu_out;
+    return GPUCONV_OK;
+}
+
+/* Creates the CPU's convolver and its buffers. */
+static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
+    const gc_bench_realtime_case *w = s->what;
+    const int responses = output_count(s) * inputs_of_output(s);
+    const gc_bench_case routed = {.taps = w->taps, .channels = s->channels, .outputs = w->outputs};
+    float *taps = gc_calloc(responses * w->taps, sizeof *taps);
+    const float **planes = gc_calloc(responses, (int64_t)sizeof(float *));
+    gpuconv_ir *ir = NULL;
+    gpuconv_status status = taps && planes ? make_rows(s, error) : gc_fail_memory(error, "the benchmark");
     for (int c = 0; !status && c < responses; c++) {
         planes[c] = taps + c * w->taps;
         fill_response(s, c, taps + c * w->taps);
     }
-    for (int o = 0; !status && o < outputs; o++)
-        s->out_row[o] = s->cpu_out + (int64_t)o * w->block;
-    s->out = s->cpu_out;
-    gpuconv_ir *unrouted = NULL, *ir = NULL;
-    if (!status && w->outputs)
-        status = gpuconv_ir_new_matrix(planes, s->channels, outputs, w->taps, w->rate, &ir, error);
-    if (!status && !w->outputs)
-        status = gpuconv_ir_new(planes, s->channels, w->taps, w->rate, &unrouted, error);
-    if (!status && !w->outputs)
-        status = gpuconv_ir_route(unrouted, s->channels, &ir, error);
-    gpuconv_ir_free(unrouted);
+    if (!status)
+        status = gc_bench_response(&routed, planes, w->rate, &ir, error);
     free((void *)planes);
     free(taps);
     gpuconv_realtime_config config = {.size = sizeof config, .rate = w->rate, .block = w->block, .threads = w->threads};
@@ -288,19 +279,8 @@ static gpuconv_status session_new_cpu(session *s, gpuconv_error *error) {
 
 /* Creates the moving sources and their buffers. */
 static gpuconv_status session_new_motion(session *s, gpuconv_error *error) {
-    const gc_bench_realtime_case *w = s->what;
-    gpuconv_status status = sources_new(w, s->channels, &s->motion, error);
-    const int outputs = status ? 1 : output_count(s);
-    s->cpu_out = gc_calloc((int64_t)outputs * w->block, sizeof *s->cpu_out);
-    s->in = gc_calloc((int64_t)PERIODS * s->channels * w->block, sizeof *s->in);
-    s->in_row = gc_calloc(s->channels, (int64_t)sizeof(float *));
-    s->out_row = gc_calloc(outputs, (int64_t)sizeof(float *));
-    if (!s->cpu_out || !s->in || !s->in_row || !s->out_row)
-        return status ? status : gc_fail_memory(error, "the benchmark");
-    for (int o = 0; o < outputs; o++)
-        s->out_row[o] = s->cpu_out + (int64_t)o * w->block;
-    s->out = s->cpu_out;
-    return status;
+    const gpuconv_status status = sources_new(s->what, s->channels, &s->motion, error);
+    return status ? status : make_rows(s, error);
 }
 
 /* Writes the response of a route of the GPU's bank. */
@@ -440,7 +420,7 @@ static gpuconv_status run_blocks(session *s, gpuconv_error *error) {
 /* Returns the number of blocks whose tail, or whose movement, came too late and was left out. */
 static int64_t blocks_left_out(const session *s) {
     if (s->motion)
-        return sources_missed(s->motion);
+        return s->motion->missed;
     return on_gpu(s) ? 0 : gpuconv_realtime_late_blocks(s->realtime);
 }
 
