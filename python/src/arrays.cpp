@@ -220,10 +220,10 @@ struct host_prepared {
 };
 
 plan_owner plan_of(gpuconv_arrays *place, const gpuconv_arrays_job &job) {
-    gpuconv_arrays_plan *made = nullptr;
-    gpuconv_error error = {};
-    check(gpuconv_arrays_plan_new(place, &job, &made, &error), error);
-    return plan_owner(made);
+    return made_in<plan_owner>([](const auto &call) { run_here(call); },
+                               [&](gpuconv_arrays_plan **made, gpuconv_error *error) {
+                                   return gpuconv_arrays_plan_new(place, &job, made, error);
+                               });
 }
 
 // How `rows` signals of `frames` frames are convolved with a response of `taps` taps each.
@@ -325,10 +325,10 @@ void plan_job(planned_job *self, const device &home, int operation, const layout
 }
 
 void run_planned(const planned_job &self, const gpuconv_arrays_job &job, uintptr_t workspace, uintptr_t stream) {
-    gpuconv_error error = {};
-    check(gpuconv_arrays_plan_run(self.plan.get(), &job, reinterpret_cast<void *>(workspace),
-                                  gpuconv_arrays_plan_workspace(self.plan.get()), stream_of(stream), &error),
-          error);
+    run_here([&](gpuconv_error *error) {
+        return gpuconv_arrays_plan_run(self.plan.get(), &job, reinterpret_cast<void *>(workspace),
+                                       gpuconv_arrays_plan_workspace(self.plan.get()), stream_of(stream), error);
+    });
 }
 
 // Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written; gates: pre, post and
@@ -425,19 +425,17 @@ void queue_ragged(const device &home, int operation, const std::tuple<ragged, ra
 }
 
 void new_device(device *self, int number) {
-    gpuconv_arrays *made = nullptr;
-    run_unlocked([&](gpuconv_error *error) { return gpuconv_arrays_new_cuda(number, &made, error); });
-    new (self) device{place_owner(made)};
+    new (self) device{made_soon_by<place_owner>(
+        [&](gpuconv_arrays **made, gpuconv_error *error) { return gpuconv_arrays_new_cuda(number, made, error); })};
 }
 
 void new_responses(responses *self, const device &home, const layout &l, uintptr_t data, int64_t frames,
                    uintptr_t stream) {
     const gpuconv_rows array = array_of(l, data);
-    gpuconv_responses *made = nullptr;
-    run_unlocked([&](gpuconv_error *error) {
-        return gpuconv_responses_new(home.place.get(), &array, frames, stream_of(stream), &made, error);
-    });
-    new (self) responses{&home, responses_owner(made)};
+    new (self)
+        responses{&home, made_soon_by<responses_owner>([&](gpuconv_responses **made, gpuconv_error *error) {
+                      return gpuconv_responses_new(home.place.get(), &array, frames, stream_of(stream), made, error);
+                  })};
 }
 
 void update_responses(responses &self, const layout &l, uintptr_t data, uintptr_t stream) {
@@ -449,11 +447,9 @@ void update_responses(responses &self, const layout &l, uintptr_t data, uintptr_
 void new_streamer(streamer *self, const device &home, const layout &l, uintptr_t data, int64_t channels, int64_t block,
                   uintptr_t stream) {
     const gpuconv_rows array = array_of(l, data);
-    gpuconv_streamer *made = nullptr;
-    run_unlocked([&](gpuconv_error *error) {
-        return gpuconv_streamer_new(home.place.get(), &array, channels, block, stream_of(stream), &made, error);
-    });
-    new (self) streamer{streamer_owner(made)};
+    new (self) streamer{made_soon_by<streamer_owner>([&](gpuconv_streamer **made, gpuconv_error *error) {
+        return gpuconv_streamer_new(home.place.get(), &array, channels, block, stream_of(stream), made, error);
+    })};
 }
 
 void process(streamer &self, const layout &in, uintptr_t in_data, const layout &out, uintptr_t out_data,
@@ -529,11 +525,12 @@ struct planned_rooms {
 void plan_rooms(planned_rooms *self, const device &home, const std::array<int64_t, 4> &shape,
                 const rooms_options &options, const sofa_set *ears) {
     gpuconv_rooms_job job = job_of_rooms(options, shape[0], shape[1], shape[2], shape[3]);
-    gpuconv_rooms_plan *made = nullptr;
     job.ears = ears ? ears->set.get() : nullptr;
-    run_unlocked([&](gpuconv_error *error) { return gpuconv_rooms_plan_new(home.place.get(), &job, &made, error); });
+    auto plan = made_soon_by<rooms_owner>([&](gpuconv_rooms_plan **made, gpuconv_error *error) {
+        return gpuconv_rooms_plan_new(home.place.get(), &job, made, error);
+    });
     job.ears = nullptr; // the plan has a copy
-    new (self) planned_rooms{&home, job, rooms_owner(made)};
+    new (self) planned_rooms{&home, job, std::move(plan)};
 }
 
 void run_rooms(const planned_rooms &self, const std::array<uintptr_t, 4> &arrays, uint64_t seed, uintptr_t made,

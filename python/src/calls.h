@@ -79,16 +79,30 @@ gpuconv_arrays_job job_of_rows(const rows_call &call, const gpuconv_rows *rows);
 // Does such a job in host memory, for a caller that has no GIL.
 gpuconv_status compute_rows(const rows_call &call, const gpuconv_rows *rows, gpuconv_error *error);
 
-// Calls a function of the library that makes a response: make(&made, error).
-template <typename Make> response made_by(Make make) {
-    gpuconv_ir *made = nullptr;
-    try {
-        run_interruptible([&](gpuconv_error *error) { return make(&made, error); });
-    } catch (...) {
-        gpuconv_ir_free(made);
-        throw;
-    }
-    return response{ir_owner(made)};
+// Calls a function of the library, with the GIL, and raises if it fails.
+template <typename Call> void run_here(const Call &call) {
+    gpuconv_error error = {};
+    check(call(&error), error);
+}
+
+// Returns an object that a function of the library makes: make(&made, error). `run`: how it is called.
+template <typename Owner, typename Run, typename Make> Owner made_in(const Run &run, const Make &make) {
+    Owner owner;
+    run([&](gpuconv_error *error) {
+        typename Owner::pointer made = nullptr;
+        const gpuconv_status status = make(&made, error);
+        owner.reset(made);
+        return status;
+    });
+    return owner;
+}
+
+// The same by a call that may be long, and by a short one.
+template <typename Owner, typename Make> Owner made_by(const Make &make) {
+    return made_in<Owner>([](const work &call) { run_interruptible(call); }, make);
+}
+template <typename Owner, typename Make> Owner made_soon_by(const Make &make) {
+    return made_in<Owner>(run_unlocked, make);
 }
 
 // Cancels the calls of all other threads and waits for their end, a few seconds at most. Later calls of these threads

@@ -12,6 +12,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -58,11 +59,15 @@ template <auto Free> struct deleter {
     }
 };
 
+// Memory of malloc().
+template <typename T> using memory_owner = std::unique_ptr<T, deleter<std::free>>;
+
 using ir_owner = std::unique_ptr<gpuconv_ir, deleter<gpuconv_ir_free>>;
+using sofa_owner = std::unique_ptr<gpuconv_sofa, deleter<gpuconv_sofa_free>>;
 
 // An open set of responses. Immutable: any number of threads may use it.
 struct sofa_set {
-    std::unique_ptr<gpuconv_sofa, deleter<gpuconv_sofa_free>> set;
+    sofa_owner set;
 };
 
 // An impulse response, as Python sees it. Immutable.
@@ -74,13 +79,21 @@ struct response {
 using floats_in = nb::ndarray<const float, nb::device::cpu, nb::ro>;
 using floats_out = nb::ndarray<float, nb::device::cpu>;
 using planar_in = nb::ndarray<const float, nb::device::cpu, nb::ndim<2>, nb::ro>;
+using planar_rows = nb::ndarray<float, nb::device::cpu, nb::ndim<2>>;
 using planar_out = nb::ndarray<nb::numpy, float, nb::ndim<2>>;
 
 // Makes an array of NumPy that owns `samples`, which are freed with free().
 planar_out make_planar(float *samples, size_t channels, size_t frames);
 
 // Pointers to the rows of an array whose frames are contiguous. Raises ValueError otherwise.
-std::vector<const float *> rows_of(const planar_in &array);
+template <typename Array> auto rows_of(const Array &array) {
+    if (array.shape(1) > 1 && array.stride(1) != 1)
+        throw nb::value_error("the frames of a channel must be contiguous; use numpy.ascontiguousarray");
+    std::vector<decltype(array.data())> rows;
+    for (size_t c = 0; c < array.shape(0); c++)
+        rows.push_back(array.data() + (int64_t)c * array.stride(0));
+    return rows;
+}
 
 void bind_arrays(nb::module_ &m);
 void bind_files(nb::module_ &m);

@@ -19,14 +19,12 @@ namespace {
 std::tuple<planar_out, int, int64_t, std::string> read_file(const std::string &path, int64_t start, int64_t frames,
                                                             const text &raw) {
     gcpy_audio audio = {};
-    try {
-        run_interruptible(
-            [&](gpuconv_error *error) { return gcpy_read(path.c_str(), c_str(raw), start, frames, &audio, error); });
-    } catch (...) {
-        std::free(audio.samples);
-        throw;
-    }
-    return {make_planar(audio.samples, (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite,
+    auto samples = made_by<memory_owner<float>>([&](float **made, gpuconv_error *error) {
+        const gpuconv_status status = gcpy_read(path.c_str(), c_str(raw), start, frames, &audio, error);
+        *made = audio.samples;
+        return status;
+    });
+    return {make_planar(samples.release(), (size_t)audio.channels, (size_t)audio.frames), audio.rate, audio.nonfinite,
             audio.note};
 }
 
@@ -43,9 +41,9 @@ int64_t write_file(const std::string &path, const planar_in &samples, int rate, 
 
 response prepare(const std::string &path, const named_texts &steps, int inputs, double rate) {
     const settings s(steps);
-    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+    return {made_by<ir_owner>([&](gpuconv_ir **made, gpuconv_error *error) {
         return gpuconv_ir_prepare(path.c_str(), &s.made.preparation, inputs, rate, made, error);
-    });
+    })};
 }
 
 // Python's callbacks of a job.
@@ -124,9 +122,10 @@ std::string convolve_file(const std::vector<std::string> &paths, const named_tex
     job.cancel = &c.cancel;
     std::unique_ptr<gc_room_job> room;
     if (gc_is_room(job.response)) {
-        gpuconv_error error = {};
         room.reset(new gc_room_job);
-        check(gc_room_job_read(job.response, job.receiver_path != nullptr, room.get(), &error), error);
+        run_here([&](gpuconv_error *error) {
+            return gc_room_job_read(job.response, job.receiver_path != nullptr, room.get(), error);
+        });
         job.room = &room->job;
     }
     gpuconv_report *report = nullptr;
@@ -272,18 +271,12 @@ std::vector<std::pair<std::vector<double>, std::string>> acoustics(const respons
     o.reference_distance = number("reference_distance");
     o.speech_level = number("speech_level");
     o.noise_level = noise.empty() ? nullptr : noise.data();
-    gcpy_figure *figures = nullptr;
     int count = 0;
-    try {
-        run_interruptible([&](gpuconv_error *error) { return gcpy_figures(of.ir.get(), &o, &figures, &count, error); });
-    } catch (...) {
-        std::free(figures);
-        throw;
-    }
+    const auto figures = made_by<memory_owner<gcpy_figure>>(
+        [&](gcpy_figure **made, gpuconv_error *error) { return gcpy_figures(of.ir.get(), &o, made, &count, error); });
     std::vector<std::pair<std::vector<double>, std::string>> result;
-    for (const gcpy_figure *f = figures; f < figures + count; f++)
+    for (const gcpy_figure *f = figures.get(); f < figures.get() + count; f++)
         result.emplace_back(std::vector<double>(f->value, f->value + GCPY_FIGURES), f->doubt);
-    std::free(figures);
     return result;
 }
 

@@ -66,15 +66,6 @@ planar_out make_planar(float *samples, size_t channels, size_t frames) {
     return planar_out(samples, {channels, frames}, owner);
 }
 
-std::vector<const float *> rows_of(const planar_in &array) {
-    if (array.shape(1) > 1 && array.stride(1) != 1)
-        throw nb::value_error("the frames of a channel must be contiguous; use numpy.ascontiguousarray");
-    std::vector<const float *> rows;
-    for (size_t c = 0; c < array.shape(0); c++)
-        rows.push_back(array.data() + (int64_t)c * array.stride(0));
-    return rows;
-}
-
 static std::vector<std::string> algorithm_names() {
     std::vector<std::string> names;
     for (std::string name = "auto"; name != "unknown"; name = gpuconv_algorithm_name((gpuconv_algorithm)names.size()))

@@ -9,17 +9,15 @@ namespace {
 constexpr int64_t longest_step = 1 << 18; // frames of a call without a look at signals
 
 struct stream {
-    gpuconv_realtime *realtime = nullptr;
+    std::unique_ptr<gpuconv_realtime, deleter<gpuconv_realtime_free>> realtime;
+    int inputs, outputs;
     std::mutex lock; // one thread processes at a time
-    int inputs = 0, outputs = 0;
-    ~stream() {
-        gpuconv_realtime_free(realtime);
-    }
+    stream(decltype(realtime) made, const gpuconv_ir *ir)
+        : realtime(std::move(made)), inputs(gpuconv_ir_inputs(ir)), outputs(gpuconv_ir_outputs(ir)) {}
 };
 
 void new_stream(stream *self, const response &from, double rate, int block, int threads, bool freewheel, int backend,
                 int device, int64_t latency) {
-    new (self) stream;
     gpuconv_realtime_config config = gpuconv_realtime_config_default();
     config.rate = rate;
     config.block = block;
@@ -28,22 +26,15 @@ void new_stream(stream *self, const response &from, double rate, int block, int 
     config.backend = (gpuconv_backend)backend;
     config.device = device;
     config.latency = latency;
-    self->inputs = gpuconv_ir_inputs(from.ir.get());
-    self->outputs = gpuconv_ir_outputs(from.ir.get());
-    try {
-        run_unlocked(
-            [&](gpuconv_error *error) { return gpuconv_realtime_new(from.ir.get(), &config, &self->realtime, error); });
-    } catch (...) {
-        self->~stream();
-        throw;
-    }
+    new (self) stream(made_soon_by<decltype(stream::realtime)>([&](gpuconv_realtime **made, gpuconv_error *error) {
+                          return gpuconv_realtime_new(from.ir.get(), &config, made, error);
+                      }),
+                      from.ir.get());
 }
 
-void process(stream &self, const planar_in &in, const nb::ndarray<float, nb::device::cpu, nb::ndim<2>> &out) {
+void process(stream &self, const planar_in &in, const planar_rows &out) {
     std::vector<const float *> from = rows_of(in);
-    std::vector<float *> to;
-    for (size_t c = 0; c < out.shape(0); c++)
-        to.push_back(out.data() + (int64_t)c * out.stride(0));
+    std::vector<float *> to = rows_of(out);
     if ((int)from.size() != self.inputs || (int)to.size() != self.outputs || in.shape(1) != out.shape(1))
         throw nb::value_error("a block whose shape does not fit the stream");
     const int64_t frames = (int64_t)in.shape(1);
@@ -52,7 +43,7 @@ void process(stream &self, const planar_in &in, const nb::ndarray<float, nb::dev
             throw nb::python_error();
         run_unlocked([&](gpuconv_error *) {
             std::lock_guard<std::mutex> locked(self.lock);
-            gpuconv_realtime_process(self.realtime, from.data(), to.data(), std::min(longest_step, frames - at));
+            gpuconv_realtime_process(self.realtime.get(), from.data(), to.data(), std::min(longest_step, frames - at));
             return GPUCONV_OK;
         });
         for (const float *&channel : from)
@@ -65,19 +56,20 @@ void process(stream &self, const planar_in &in, const nb::ndarray<float, nb::dev
 void reset(stream &self) {
     run_unlocked([&](gpuconv_error *) {
         std::lock_guard<std::mutex> locked(self.lock);
-        gpuconv_realtime_reset(self.realtime);
+        gpuconv_realtime_reset(self.realtime.get());
         return GPUCONV_OK;
     });
 }
 
 void swap(stream &self, const response &to, double seconds) {
     run_unlocked(
-        [&](gpuconv_error *error) { return gpuconv_realtime_swap(self.realtime, to.ir.get(), seconds, error); });
+        [&](gpuconv_error *error) { return gpuconv_realtime_swap(self.realtime.get(), to.ir.get(), seconds, error); });
 }
 
 void swap_routes(stream &self, const response &to, double seconds) {
-    run_unlocked(
-        [&](gpuconv_error *error) { return gpuconv_realtime_swap_routes(self.realtime, to.ir.get(), seconds, error); });
+    run_unlocked([&](gpuconv_error *error) {
+        return gpuconv_realtime_swap_routes(self.realtime.get(), to.ir.get(), seconds, error);
+    });
 }
 
 } // namespace
@@ -90,10 +82,11 @@ void bind_realtime(nb::module_ &m) {
         .def("reset", &reset)
         .def("swap", &swap, nb::arg("response"), nb::arg("seconds"))
         .def("swap_routes", &swap_routes, nb::arg("response"), nb::arg("seconds"))
-        .def("set_freewheel", [](stream &s, bool freewheel) { gpuconv_realtime_set_freewheel(s.realtime, freewheel); })
-        .def_prop_ro("latency", [](const stream &s) { return gpuconv_realtime_latency(s.realtime); })
-        .def_prop_ro("late_blocks", [](const stream &s) { return gpuconv_realtime_late_blocks(s.realtime); })
+        .def("set_freewheel",
+             [](stream &s, bool freewheel) { gpuconv_realtime_set_freewheel(s.realtime.get(), freewheel); })
+        .def_prop_ro("latency", [](const stream &s) { return gpuconv_realtime_latency(s.realtime.get()); })
+        .def_prop_ro("late_blocks", [](const stream &s) { return gpuconv_realtime_late_blocks(s.realtime.get()); })
         .def_prop_ro("backend",
-                     [](const stream &s) { return gpuconv_backend_name(gpuconv_realtime_backend(s.realtime)); })
-        .def_prop_ro("plan", [](const stream &s) { return gpuconv_realtime_plan(s.realtime); });
+                     [](const stream &s) { return gpuconv_backend_name(gpuconv_realtime_backend(s.realtime.get())); })
+        .def_prop_ro("plan", [](const stream &s) { return gpuconv_realtime_plan(s.realtime.get()); });
 }

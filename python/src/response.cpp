@@ -12,15 +12,15 @@ namespace {
 // Calls an edit of the library: edit(ir, arguments..., &made, &error).
 template <typename Edit, typename... Arguments>
 response edited(const response &self, Edit edit, Arguments... arguments) {
-    return made_by(
-        [&](gpuconv_ir **made, gpuconv_error *error) { return edit(self.ir.get(), arguments..., made, error); });
+    return {made_by<ir_owner>(
+        [&](gpuconv_ir **made, gpuconv_error *error) { return edit(self.ir.get(), arguments..., made, error); })};
 }
 
 response from_taps(const planar_in &taps, double rate) {
     const std::vector<const float *> rows = rows_of(taps);
-    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+    return {made_by<ir_owner>([&](gpuconv_ir **made, gpuconv_error *error) {
         return gpuconv_ir_new(rows.data(), (int)rows.size(), (int64_t)taps.shape(1), rate, made, error);
-    });
+    })};
 }
 
 // Row i of `taps` is the route from input places[i].first to output places[i].second.
@@ -30,18 +30,18 @@ response from_matrix(const planar_in &taps, const std::vector<std::pair<int, int
     std::vector<const float *> all((size_t)inputs * (size_t)outputs);
     for (size_t i = 0; i < rows.size(); i++)
         all.at((size_t)places.at(i).first * (size_t)outputs + (size_t)places.at(i).second) = rows[i];
-    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+    return {made_by<ir_owner>([&](gpuconv_ir **made, gpuconv_error *error) {
         return gpuconv_ir_new_matrix(all.data(), inputs, outputs, (int64_t)taps.shape(1), rate, made, error);
-    });
+    })};
 }
 
 // Returns the response, and whether it is routed.
 std::pair<response, bool> load(const std::string &path, double rate, const std::optional<std::string> &raw) {
-    response made = made_by([&](gpuconv_ir **ir, gpuconv_error *error) {
+    ir_owner made = made_by<ir_owner>([&](gpuconv_ir **ir, gpuconv_error *error) {
         return gpuconv_ir_load_as(path.c_str(), rate, raw ? raw->c_str() : nullptr, ir, error);
     });
-    const bool routed = gcpy_is_routed(made.ir.get());
-    return {std::move(made), routed};
+    const bool routed = gcpy_is_routed(made.get());
+    return {response{std::move(made)}, routed};
 }
 
 // Completes a response that was pickled; for a new one that only the caller has.
@@ -61,20 +61,15 @@ nb::object taps_of(const response &self, int input, int output) {
 
 // A plan with its engine, made on first use.
 struct convolver {
-    ir_owner ir; // held by the plan too
-    gpuconv_plan *plan = nullptr;
-    gpuconv_engine *engine = nullptr;
-    std::mutex lock; // an engine belongs to one thread at a time
+    std::unique_ptr<gpuconv_plan, deleter<gpuconv_plan_free>> plan;
     std::unique_ptr<volatile int> cancel = std::make_unique<volatile int>(0); // of the engine's threads
-    ~convolver() {
-        gpuconv_engine_free(engine);
-        gpuconv_plan_free(plan);
-    }
+    std::unique_ptr<gpuconv_engine, deleter<gpuconv_engine_free>> engine;     // freed before the flag and the plan
+    std::mutex lock; // an engine belongs to one thread at a time
+    explicit convolver(decltype(plan) made) : plan(std::move(made)) {}
 };
 
 void new_convolver(convolver *self, const response &from, int backend, int algorithm, int device, int threads,
                    int64_t frames) {
-    new (self) convolver;
     gpuconv_config config = gpuconv_config_default();
     config.backend = (gpuconv_backend)backend;
     config.algorithm = (gpuconv_algorithm)algorithm;
@@ -82,33 +77,29 @@ void new_convolver(convolver *self, const response &from, int backend, int algor
     config.threads = threads;
     config.frames = frames;
     config.latency_frames = -1; // whole arrays
-    try {
-        run_unlocked(
-            [&](gpuconv_error *error) { return gpuconv_plan_new(from.ir.get(), &config, &self->plan, error); });
-    } catch (...) {
-        self->~convolver();
-        throw;
-    }
+    new (self) convolver(made_soon_by<decltype(convolver::plan)>([&](gpuconv_plan **made, gpuconv_error *error) {
+        return gpuconv_plan_new(from.ir.get(), &config, made, error);
+    }));
 }
 
 // Convolves the whole input; `out` has N + M - 1 frames.
-void convolve_all(convolver &self, const planar_in &in, const nb::ndarray<float, nb::device::cpu, nb::ndim<2>> &out) {
+void convolve_all(convolver &self, const planar_in &in, const planar_rows &out) {
     const std::vector<const float *> from = rows_of(in);
-    std::vector<float *> to;
-    for (size_t c = 0; c < out.shape(0); c++)
-        to.push_back(out.data() + (int64_t)c * out.stride(0));
+    const std::vector<float *> to = rows_of(out);
     run_interruptible(self.cancel.get(), [&](gpuconv_error *error) {
         std::lock_guard<std::mutex> locked(self.lock);
         if (*self.cancel) { // an earlier call was interrupted, and the engine's flag stays raised while it lives
-            gpuconv_engine_free(self.engine);
-            self.engine = nullptr;
+            self.engine.reset();
             *self.cancel = 0;
         }
+        gpuconv_engine *engine = self.engine.get();
         gpuconv_status status =
-            self.engine ? gpuconv_engine_reset(self.engine) : gpuconv_engine_new(self.plan, &self.engine, error);
+            engine ? gpuconv_engine_reset(engine) : gpuconv_engine_new(self.plan.get(), &engine, error);
         int64_t taken = 0, produced = 0;
+        if (!self.engine)
+            self.engine.reset(engine);
         if (!status)
-            status = gpuconv_engine_process(self.engine, from.data(), (int64_t)in.shape(1), to.data(), &produced);
+            status = gpuconv_engine_process(engine, from.data(), (int64_t)in.shape(1), to.data(), &produced);
         while (!status) {
             taken += produced;
             std::vector<float *> rest = to;
@@ -116,15 +107,13 @@ void convolve_all(convolver &self, const planar_in &in, const nb::ndarray<float,
                 row += taken;
             if (taken == (int64_t)out.shape(1))
                 break;
-            status = gpuconv_engine_drain(self.engine, rest.data(), (int64_t)out.shape(1) - taken, &produced);
+            status = gpuconv_engine_drain(engine, rest.data(), (int64_t)out.shape(1) - taken, &produced);
             if (!status && produced == 0)
                 status = GPUCONV_ERROR_STATE;
         }
         return status;
     });
 }
-
-using pair_of_responses = gpuconv_status(const gpuconv_ir *, const gpuconv_ir *, gpuconv_ir **, gpuconv_error *);
 
 nb::class_<response> bind_edits(nb::class_<response> c) {
     c.def("route", [](const response &s, int inputs, int layout) {
@@ -185,11 +174,12 @@ void bind_response(nb::module_ &m) {
         .def("__init__", &new_convolver, nb::arg("response"), nb::arg("backend"), nb::arg("algorithm"),
              nb::arg("device"), nb::arg("threads"), nb::arg("frames"))
         .def("convolve", &convolve_all, nb::arg("x"), nb::arg("y"))
-        .def_prop_ro("backend", [](const convolver &s) { return gpuconv_backend_name(gpuconv_plan_backend(s.plan)); })
+        .def_prop_ro("backend",
+                     [](const convolver &s) { return gpuconv_backend_name(gpuconv_plan_backend(s.plan.get())); })
         .def_prop_ro("algorithm",
-                     [](const convolver &s) { return gpuconv_algorithm_name(gpuconv_plan_algorithm(s.plan)); })
-        .def_prop_ro("threads", [](const convolver &s) { return gpuconv_plan_threads(s.plan); })
-        .def_prop_ro("device", [](const convolver &s) { return gpuconv_plan_device(s.plan); })
-        .def_prop_ro("reason", [](const convolver &s) { return gpuconv_plan_reason(s.plan); })
-        .def_prop_ro("note", [](const convolver &s) { return gpuconv_plan_note(s.plan); });
+                     [](const convolver &s) { return gpuconv_algorithm_name(gpuconv_plan_algorithm(s.plan.get())); })
+        .def_prop_ro("threads", [](const convolver &s) { return gpuconv_plan_threads(s.plan.get()); })
+        .def_prop_ro("device", [](const convolver &s) { return gpuconv_plan_device(s.plan.get()); })
+        .def_prop_ro("reason", [](const convolver &s) { return gpuconv_plan_reason(s.plan.get()); })
+        .def_prop_ro("note", [](const convolver &s) { return gpuconv_plan_note(s.plan.get()); });
 }

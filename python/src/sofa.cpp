@@ -16,15 +16,8 @@ namespace {
 using positions_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<2>, nb::c_contig, nb::ro>;
 
 void open_set(sofa_set *self, const std::string &path, double rate) {
-    gpuconv_sofa *set = nullptr;
-    try {
-        run_interruptible([&](gpuconv_error *error) { return gpuconv_sofa_open(path.c_str(), rate, &set, error); });
-    } catch (...) {
-        gpuconv_sofa_free(set);
-        throw;
-    }
-    new (self) sofa_set;
-    self->set.reset(set);
+    new (self) sofa_set{made_by<sofa_owner>(
+        [&](gpuconv_sofa **made, gpuconv_error *error) { return gpuconv_sofa_open(path.c_str(), rate, made, error); })};
 }
 
 // Writes the positions of all directions: x, y, z.
@@ -52,80 +45,53 @@ void respond(const sofa_set &self, const positions_in &at, const named_texts &st
 
 response prepare(const sofa_set &self, const named_texts &steps, int inputs) {
     const settings s(steps);
-    return made_by([&](gpuconv_ir **made, gpuconv_error *error) {
+    return {made_by<ir_owner>([&](gpuconv_ir **made, gpuconv_error *error) {
         return gpuconv_sofa_prepare(self.set.get(), &s.made.preparation, inputs, made, error);
-    });
+    })};
 }
 
 using directions_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<3>, nb::c_contig, nb::ro>;
 using times_in = nb::ndarray<const double, nb::device::cpu, nb::ndim<1>, nb::c_contig, nb::ro>;
 
 // Where sources move: a file, or rows.
-struct path_owner {
+struct moving_path {
     std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>> path;
 };
 
-path_owner load_path(const std::string &name, int channels) {
-    gpuconv_path *path = nullptr;
-    run_interruptible([&](gpuconv_error *error) { return gpuconv_path_load(name.c_str(), channels, &path, error); });
-    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
+// Makes a path from a text, a file or a place, by Load.
+template <auto Load> moving_path load_path(const std::string &text, int channels) {
+    return {made_by<decltype(moving_path::path)>(
+        [&](gpuconv_path **made, gpuconv_error *error) { return Load(text.c_str(), channels, made, error); })};
 }
 
-path_owner make_path(const times_in &seconds, const directions_in &rows) {
-    gpuconv_path *path = nullptr;
-    run_unlocked([&](gpuconv_error *error) {
-        return gpuconv_path_new(seconds.data(), rows.data(), (int64_t)rows.shape(0), (int)rows.shape(1), &path, error);
-    });
-    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
-}
-
-path_owner load_path_in_room(const std::string &name, int channels) {
-    gpuconv_path *path = nullptr;
-    run_interruptible(
-        [&](gpuconv_error *error) { return gpuconv_path_load_in_room(name.c_str(), channels, &path, error); });
-    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
-}
-
-path_owner make_path_in_room(const times_in &seconds, const directions_in &rows) {
-    gpuconv_path *path = nullptr;
-    run_unlocked([&](gpuconv_error *error) {
-        return gpuconv_path_new_in_room(seconds.data(), rows.data(), (int64_t)rows.shape(0), (int)rows.shape(1), &path,
-                                        error);
-    });
-    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
-}
-
-path_owner still_path(const std::string &place, int channels) {
-    gpuconv_path *path = nullptr;
-    run_interruptible(
-        [&](gpuconv_error *error) { return gpuconv_path_new_still(place.c_str(), channels, &path, error); });
-    return {std::unique_ptr<gpuconv_path, deleter<gpuconv_path_free>>(path)};
+// Makes a path from rows, by New.
+template <auto New> moving_path make_path(const times_in &seconds, const directions_in &rows) {
+    return {made_soon_by<decltype(moving_path::path)>([&](gpuconv_path **made, gpuconv_error *error) {
+        return New(seconds.data(), rows.data(), (int64_t)rows.shape(0), (int)rows.shape(1), made, error);
+    })};
 }
 
 // How a head turns: a file, or rows.
-struct head_owner {
+struct turning_head {
     std::unique_ptr<gpuconv_head, deleter<gpuconv_head_free>> head;
 };
 
-head_owner load_head(const std::string &name) {
-    gpuconv_head *head = nullptr;
-    run_interruptible([&](gpuconv_error *error) { return gpuconv_head_load(name.c_str(), &head, error); });
-    return {std::unique_ptr<gpuconv_head, deleter<gpuconv_head_free>>(head)};
+turning_head load_head(const std::string &name) {
+    return {made_by<decltype(turning_head::head)>(
+        [&](gpuconv_head **made, gpuconv_error *error) { return gpuconv_head_load(name.c_str(), made, error); })};
 }
 
-head_owner make_head(const times_in &seconds, const positions_in &angles) {
-    gpuconv_head *head = nullptr;
-    run_unlocked([&](gpuconv_error *error) {
-        return gpuconv_head_new(seconds.data(), angles.data(), (int64_t)angles.shape(0), &head, error);
-    });
-    return {std::unique_ptr<gpuconv_head, deleter<gpuconv_head_free>>(head)};
+turning_head make_head(const times_in &seconds, const positions_in &angles) {
+    return {made_soon_by<decltype(turning_head::head)>([&](gpuconv_head **made, gpuconv_error *error) {
+        return gpuconv_head_new(seconds.data(), angles.data(), (int64_t)angles.shape(0), made, error);
+    })};
 }
 
 // Feeds `x` to moving sources that `make` makes, and returns the whole result.
 template <typename Make> planar_out render(const planar_in &x, const Make &make) {
     const std::vector<const float *> in = rows_of(x);
     std::unique_ptr<gpuconv_motion, deleter<gpuconv_motion_free>> motion;
-    std::unique_ptr<float, deleter<std::free>> result;
+    memory_owner<float> result;
     size_t receivers = 0;
     int64_t frames = 0;
     run_interruptible([&](gpuconv_error *error) {
@@ -160,7 +126,7 @@ template <typename Make> planar_out render(const planar_in &x, const Make &make)
 }
 
 // Moves the channels of `x` before the receivers of a set.
-planar_out move(const sofa_set &self, const path_owner &path, const head_owner *head, const planar_in &x,
+planar_out move(const sofa_set &self, const moving_path &path, const turning_head *head, const planar_in &x,
                 const named_texts &given, const dictionary &how) {
     const settings s(given);
     gpuconv_motion_config config = gpuconv_motion_config_default();
@@ -181,15 +147,15 @@ planar_out move(const sofa_set &self, const path_owner &path, const head_owner *
 }
 
 // Moves the channels of `x` in the room of a text. paths: of sources and receivers; nullptr: they stay.
-planar_out move_in_room(const std::string &text, double rate, const path_owner *path, const path_owner *receivers,
-                        const head_owner *head, const planar_in &x, double interval, int threads) {
+planar_out move_in_room(const std::string &text, double rate, const moving_path *path, const moving_path *receivers,
+                        const turning_head *head, const planar_in &x, double interval, int threads) {
     gpuconv_motion_config config = gpuconv_motion_config_default();
     config.interval = interval;
     config.threads = threads;
     config.head = head ? head->head.get() : nullptr;
     const std::unique_ptr<gc_room_job> room(new gc_room_job);
-    gpuconv_error error = {};
-    check(gc_room_job_read(text.c_str(), receivers != nullptr, room.get(), &error), error);
+    run_here(
+        [&](gpuconv_error *error) { return gc_room_job_read(text.c_str(), receivers != nullptr, room.get(), error); });
     gpuconv_rooms_job &job = room->job;
     if (!path && (!job.source || job.sources != (int64_t)x.shape(0)))
         throw nb::value_error("room: without a path, source=X,Y,Z is needed for each channel");
@@ -204,13 +170,13 @@ planar_out move_in_room(const std::string &text, double rate, const path_owner *
 } // namespace
 
 void bind_sofa(nb::module_ &m) {
-    nb::class_<path_owner>(m, "Path", "Where sources are at any time. Immutable.")
-        .def_static("load", &load_path, nb::arg("name"), nb::arg("channels"))
-        .def_static("make", &make_path, nb::arg("seconds"), nb::arg("directions"))
-        .def_static("load_in_room", &load_path_in_room, nb::arg("name"), nb::arg("channels"))
-        .def_static("make_in_room", &make_path_in_room, nb::arg("seconds"), nb::arg("places"))
-        .def_static("still", &still_path, nb::arg("place"), nb::arg("channels"));
-    nb::class_<head_owner>(m, "Head", "How a head is turned at any time. Immutable.")
+    nb::class_<moving_path>(m, "Path", "Where sources are at any time. Immutable.")
+        .def_static("load", &load_path<gpuconv_path_load>, nb::arg("name"), nb::arg("channels"))
+        .def_static("make", &make_path<gpuconv_path_new>, nb::arg("seconds"), nb::arg("directions"))
+        .def_static("load_in_room", &load_path<gpuconv_path_load_in_room>, nb::arg("name"), nb::arg("channels"))
+        .def_static("make_in_room", &make_path<gpuconv_path_new_in_room>, nb::arg("seconds"), nb::arg("places"))
+        .def_static("still", &load_path<gpuconv_path_new_still>, nb::arg("place"), nb::arg("channels"));
+    nb::class_<turning_head>(m, "Head", "How a head is turned at any time. Immutable.")
         .def_static("load", &load_head, nb::arg("name"))
         .def_static("make", &make_head, nb::arg("seconds"), nb::arg("angles"));
     m.def("move_in_room", &move_in_room, nb::arg("room"), nb::arg("rate"), nb::arg("path").none(),
