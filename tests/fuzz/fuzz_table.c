@@ -42,10 +42,9 @@ static uint64_t read_all(const gc_table_form *form, const uint8_t *bytes, size_t
     gpuconv_error error = {GPUCONV_OK, ""};
     uint64_t sum = 5381;
     gpuconv_status status = gc_table_open(&t, form, &s.lines, &error);
-    for (bool row = true; row && !status;) {
-        status = gc_table_next(&t, &row, &error);
-        require(status || !row || t.wrong || (t.fields >= 1 && t.fields <= form->most));
-        for (int i = 0; i < t.fields && row && !status; i++) {
+    while (gc_table_next(&t, &status, &error)) {
+        require(t.wrong || (t.fields >= 1 && t.fields <= form->most));
+        for (int i = 0; i < t.fields; i++) {
             double value;
             require(form->kind == GC_TABLE_CELLS || !strpbrk(t.field[i], "\r\n"));
             for (const char *c = t.field[i]; *c; c++)

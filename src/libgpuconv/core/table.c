@@ -383,26 +383,25 @@ static void divide(gc_table *t, char *line) {
             "the numbers";
 }
 
-gpuconv_status gc_table_next(gc_table *t, bool *row, gpuconv_error *error) {
-    char *line;
-    gpuconv_status status;
-    *row = false;
-    while (!(status = gc_lines_next(t->lines, &line, error)) && line && !takes(t, line))
+bool gc_table_next(gc_table *t, gpuconv_status *status, gpuconv_error *error) {
+    char *line = NULL;
+    while (!*status && !(*status = gc_lines_next(t->lines, &line, error)) && line && !takes(t, line))
         t->others += line[strspn(line, " \t")] != '\0';
-    if (!status && gc_cancelled())
-        return gc_fail_cancelled(error, t->lines->name);
-    if (status || !line)
-        return status;
+    if (!*status && gc_cancelled())
+        *status = gc_fail_cancelled(error, t->lines->name);
+    if (*status || !line)
+        return false;
     t->line = t->lines->number;
     const size_t shown = strnlen(line, sizeof t->shown - 1);
     memcpy(t->shown, line, shown);
     t->shown[shown] = '\0';
     if (t->form.kind == GC_TABLE_CELLS && ends_open(line, t->separator, false))
-        status = join_lines(t, &line, error);
-    if (status)
-        return status;
+        *status = join_lines(t, &line, error);
+    if (*status)
+        return false;
     divide(t, line);
     t->rows++;
-    *row = true;
-    return t->wrong && t->form.kind != GC_TABLE_CELLS ? gc_table_fail(t, error, "%s", t->wrong) : GPUCONV_OK;
+    if (t->wrong && t->form.kind != GC_TABLE_CELLS)
+        *status = gc_table_fail(t, error, "%s", t->wrong);
+    return !*status;
 }

@@ -59,9 +59,10 @@ typedef struct gc_table {
  * with FORMAT if commas and blanks in the rows can be read in two ways. */
 gpuconv_status gc_table_open(gc_table *table, const gc_table_form *form, gc_lines *lines, gpuconv_error *error);
 
-/* Reads the next row; *row false: the text has ended. Fails as gc_lines_next, and with CANCELLED. A row that cannot be
- * divided fails with FORMAT; a row of cells is returned instead with table->wrong. */
-gpuconv_status gc_table_next(gc_table *table, bool *row, gpuconv_error *error);
+/* Reads the next row unless *status is a failure. Returns false if there is none: the text has ended, or *status got
+ * the failure of gc_lines_next, CANCELLED, or FORMAT for a row that cannot be divided; a row of cells is returned
+ * instead with table->wrong. */
+bool gc_table_next(gc_table *table, gpuconv_status *status, gpuconv_error *error);
 
 /* Parses a field, from 0 on, as gc_number_parse, with a decimal comma where no comma divides the fields. @return true
  * if *value was set */

@@ -1314,11 +1314,8 @@ static gpuconv_status matrix_read_text(matrix *m, gc_lines *lines, bool jconvolv
                                       .quotes = true};
     gc_table t;
     gpuconv_status status = gc_table_open(&t, jconvolver ? &conf : &own, lines, error);
-    for (bool more = true; more && !status;) {
-        status = gc_table_next(&t, &more, error);
+    while (gc_table_next(&t, &status, error)) {
         m->line = (int)t.line;
-        if (status || !more)
-            continue;
         if (jconvolver)
             status = read_jconvolver_line(m, t.field, t.fields, error);
         else

@@ -187,11 +187,8 @@ static gpuconv_status add_row(gc_table *t, numbers *n, gpuconv_error *error) {
 /* Reads all rows. Fails with FILE, FORMAT, MEMORY, CANCELLED. */
 static gpuconv_status read_rows(gc_table *t, numbers *n, gpuconv_error *error) {
     gpuconv_status status = GPUCONV_OK;
-    for (bool more = true; more && !status;) {
-        status = gc_table_next(t, &more, error);
-        if (!status && more)
-            status = add_row(t, n, error);
-    }
+    while (gc_table_next(t, &status, error))
+        status = add_row(t, n, error);
     if (!status && n->rows == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: contains no coefficient", t->lines->name);
     if (!status && t->no_point && n->columns == 2)

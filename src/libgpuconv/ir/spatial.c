@@ -83,15 +83,13 @@ static gpuconv_status read_file(const char *path, gc_directions *d, gpuconv_erro
                          path);
     if (!status)
         status = gc_table_open(&table, &words_form, &lines, error);
-    for (bool more = true; more && !status;) {
-        status = gc_table_next(&table, &more, error);
-        if (!status && more && !take_words(table.field, table.fields, d, &wrong))
+    while (gc_table_next(&table, &status, error))
+        if (!take_words(table.field, table.fields, d, &wrong))
             status =
                 gc_table_fail(&table, error,
                               "'%.32s' is not AZIMUTH,ELEVATION[,DISTANCE] in degrees and metres (with decimal commas "
                               "30,5;15), or one of more than %d",
                               wrong, GC_MAX_CHANNELS);
-    }
     gc_table_close(&table);
     gc_lines_close(&lines);
     if (!status && d->count == 0)

@@ -169,11 +169,8 @@ static gpuconv_status read_rows(reading *r, gc_lines *lines, gpuconv_error *erro
                                                            .quotes = true};
     if (!status)
         status = gc_table_open(&r->table, &form, lines, error);
-    for (bool more = true; more && !status;) {
-        status = gc_table_next(&r->table, &more, error);
-        if (!status && more)
-            status = recording ? take_message(r, error) : take_row(r, error);
-    }
+    while (gc_table_next(&r->table, &status, error))
+        status = recording ? take_message(r, error) : take_row(r, error);
     for (int c = 0; c < r->channels && !status; c++)
         if (r->track[c].count == 0)
             status = r->table.rows == 0

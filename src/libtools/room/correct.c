@@ -243,11 +243,8 @@ static gpuconv_status eq_read(const char *path, double rate, eq_list *eq, gpucon
     gpuconv_status status = gc_lines_open(&lines, path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
     if (!status)
         status = gc_table_open(&table, &form, &lines, error);
-    for (bool more = true; more && !status;) {
-        status = gc_table_next(&table, &more, error);
-        if (!status && more)
-            status = take_line(&table, rate, eq, &begun, error);
-    }
+    while (gc_table_next(&table, &status, error))
+        status = take_line(&table, rate, eq, &begun, error);
     gc_table_close(&table);
     gc_lines_close(&lines);
     if (!status && !begun)

@@ -51,11 +51,8 @@ static gpuconv_status read_calibration(const gc_microphone_files *files, int fil
     gpuconv_status status = gc_lines_open(&lines, path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
     if (!status)
         status = m->hz ? gc_table_open(&table, &form, &lines, error) : gc_fail_memory(error, path);
-    for (bool more = true; more && !status;) {
-        status = gc_table_next(&table, &more, error);
-        if (!status && more)
-            status = take_row(&table, m, error);
-    }
+    while (gc_table_next(&table, &status, error))
+        status = take_row(&table, m, error);
     if (!status && files->note && m->points) {
         char text[512], name[400], rows[64];
         gc_table_describe(table.rows, table.others, rows, sizeof rows);

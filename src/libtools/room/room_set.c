@@ -142,13 +142,9 @@ static gpuconv_status read_receivers(const char *path, gc_room_set *set, gpuconv
     gpuconv_status status = gc_lines_open(&lines, path, GC_TEXT_LONGEST, GC_TEXT_MOST, error);
     if (!status)
         status = gc_table_open(&table, &form, &lines, error);
-    for (bool more = true; more && !status;) {
+    while (gc_table_next(&table, &status, error)) {
         double v[5] = {0};
-        bool good = set->receivers < GC_ROOM_RECEIVERS;
-        status = gc_table_next(&table, &more, error);
-        if (status || !more)
-            break;
-        good = good && (table.fields == 3 || table.fields == 5);
+        bool good = set->receivers < GC_ROOM_RECEIVERS && (table.fields == 3 || table.fields == 5);
         for (int f = 0; f < table.fields && good; f++)
             good = gc_table_number(&table, f, &v[f]);
         if (good)

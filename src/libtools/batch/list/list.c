@@ -147,11 +147,8 @@ static gpuconv_status parse_table(gc_lines *lines, gc_builder *b, gpuconv_error 
     gpuconv_status status = gc_table_open(&t->table, &form, lines, error);
     if (is_tsv(name))
         t->table.separator = '\t';
-    for (bool more = true; more && !status;) {
-        status = gc_table_next(&t->table, &more, error);
-        if (!status && more)
-            status = t->columns ? take_row(t, error) : find_columns(t, error);
-    }
+    while (gc_table_next(&t->table, &status, error))
+        status = t->columns ? take_row(t, error) : find_columns(t, error);
     if (!status && t->columns == 0)
         status = gc_fail(error, GPUCONV_ERROR_FORMAT, "%s: the manifest has no entries", name);
     gc_table_close(&t->table);
