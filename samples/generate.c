@@ -37,7 +37,7 @@ static const struct body_mode {
 };
 
 static double raised_cosine(double x) {
-    return fabs(x) < 1 ? 0.5 + 0.5 * cos(PI * x) : 0;
+    return fabs(x) < 1 ? 0.5 + 0.5 * cos(M_PI * x) : 0;
 }
 
 /* Adds one polarisation of a plucked string: Karplus and Strong 1983 with the tuning, decay and pick position of Jaffe
@@ -112,7 +112,7 @@ static void kick(double *out, long frames, double strength, struct noise *noise)
     double phase = 0;
     for (long n = 0; n < frames && n < RATE / 2; n++) {
         double t = (double)n / RATE;
-        phase += 2 * PI * (47 + 130 * exp(-t / 0.022) + 400 * exp(-t / 0.003)) / RATE;
+        phase += 2 * M_PI * (47 + 130 * exp(-t / 0.022) + 400 * exp(-t / 0.003)) / RATE;
         double beater = 0.12 * gc_noise_normal(noise) * exp(-t / 0.0025);
         out[n] += strength * ((sin(phase) * exp(-t / 0.13)) + beater) * fmin(1, t / 0.0006) * raised_cosine(t / 0.5);
     }
@@ -131,7 +131,7 @@ static void snare(double *out, long frames, double strength, struct noise *noise
     for (long n = 0; n < length; n++) {
         double t = (double)n / RATE, bend = 1 + 0.25 * exp(-t / 0.01);
         double head =
-            sin(2 * PI * 182 * bend * t) * exp(-t / 0.075) + 0.6 * sin(2 * PI * 331 * bend * t) * exp(-t / 0.05);
+            sin(2 * M_PI * 182 * bend * t) * exp(-t / 0.075) + 0.6 * sin(2 * M_PI * 331 * bend * t) * exp(-t / 0.05);
         out[n] += strength * (0.5 * head + 0.17 * wires[n]) * raised_cosine(t / 0.5);
     }
     free(wires);
@@ -146,7 +146,7 @@ static void hat(double *out, long frames, double strength, double decay, struct 
         double t = (double)n / RATE;
         metal[n] = gc_noise_normal(noise);
         for (size_t i = 0; i < sizeof partials / sizeof *partials; i++)
-            metal[n] += 0.25 * sin(2 * PI * partials[i] * t + (double)(i * i));
+            metal[n] += 0.25 * sin(2 * M_PI * partials[i] * t + (double)(i * i));
         metal[n] *= exp(-t / decay) * fmin(1, t / 0.0004) * raised_cosine(t / 0.5);
     }
     gc_biquad_run(gc_biquad_highpass(6500, 0.8), metal, length);
@@ -187,8 +187,8 @@ static gc_sound click(void) {
     gc_sound audio = create(1, RATE / 2);
     const long centre = RATE / 20, half = 96;
     for (long n = -half; n <= half; n++) {
-        double x = 20000.0 / RATE * 2 * (double)n, w = PI * (double)n / (double)half;
-        audio.channel[0][centre + n] = (n ? sin(PI * x) / (PI * x) : 1) * (0.42 + 0.5 * cos(w) + 0.08 * cos(2 * w));
+        double x = 20000.0 / RATE * 2 * (double)n, w = M_PI * (double)n / (double)half;
+        audio.channel[0][centre + n] = (n ? sin(M_PI * x) / (M_PI * x) : 1) * (0.42 + 0.5 * cos(w) + 0.08 * cos(2 * w));
     }
     return audio;
 }

@@ -21,11 +21,11 @@ struct gc_delay_line {
 
 /* Returns the filter at a distance of x frames. */
 static double sinc(double x) {
-    const double pi = 3.14159265358979323846, angle = pi * x / GC_DELAY_REACH;
+    const double angle = M_PI * x / GC_DELAY_REACH;
     if (fabs(x) >= GC_DELAY_REACH)
         return 0;
     const double window = 0.42 + 0.5 * cos(angle) + 0.08 * cos(2 * angle);
-    return x == 0 ? 1 : window * sin(pi * x) / (pi * x);
+    return x == 0 ? 1 : window * sin(M_PI * x) / (M_PI * x);
 }
 
 gc_delay_line *gc_delay_line_new(void) {

@@ -31,9 +31,8 @@ static double twiddle_angle(int depth, int64_t node) {
 }
 
 static void set_entry(double angle, float *c, float *t) {
-    const double pi = 3.14159265358979323846;
-    *c = (float)cos(pi * angle);
-    *t = (float)tan(pi * angle);
+    *c = (float)cos(M_PI * angle);
+    *t = (float)tan(M_PI * angle);
 }
 
 /* Computes the twiddle factors of one pass: `levels` levels below each of `nodes` nodes at `depth`. */
@@ -56,7 +55,6 @@ static float *compute_pass_twiddles(int depth, int64_t nodes, int levels) {
  * several blocks the lanes of each block repeat. */
 static float *compute_tile_twiddles(int depth, int64_t tiles, int lanes, int levels, int above) {
     enum { MAX_LANES = 16, MAX_ENTRIES = MAX_LANES / 2 };
-    const double pi = 3.14159265358979323846;
     double fine_c[MAX_ENTRIES][MAX_LANES], fine_s[MAX_ENTRIES][MAX_LANES];
     float *table = gc_calloc(tiles * lanes * lanes, sizeof *table);
     for (int l = 0; l < levels; l++) {
@@ -65,15 +63,15 @@ static float *compute_tile_twiddles(int depth, int64_t tiles, int lanes, int lev
             for (int lane = 0; lane < lanes; lane++) {
                 int64_t node = ((int64_t)(lane % (1 << above)) << l) + j;
                 double angle = twiddle_angle(above + l, node) - 0.25 / (double)(INT64_C(1) << (above + l));
-                fine_c[e][lane] = cos(pi * angle);
-                fine_s[e][lane] = sin(pi * angle);
+                fine_c[e][lane] = cos(M_PI * angle);
+                fine_s[e][lane] = sin(M_PI * angle);
             }
         }
     }
     for (int64_t tile = 0; table && tile < tiles; tile++) {
         for (int l = 0; l < levels; l++) {
             double angle = twiddle_angle(depth, tile) / (double)(INT64_C(1) << (above + l));
-            double c = cos(pi * angle), s = sin(pi * angle);
+            double c = cos(M_PI * angle), s = sin(M_PI * angle);
             for (int j = 0; j < 1 << l; j += 2) {
                 int e = l ? (1 << l) / 2 + j / 2 : 0;
                 float *to = table + (tile * lanes + 2 * e) * lanes;

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double pi = 3.14159265358979323846;
-
 /* Steps of work between two checks of the cancellation flag. */
 enum { CANCEL_STEPS = 1 << 16 };
 
@@ -85,12 +83,12 @@ static bool make_factors(double *cosine, double *sine, int64_t count, int direct
     enum { FINE = 256 };
     double fine[FINE], fine_i[FINE];
     for (int64_t k = 0; k < gc_min(FINE, count); k++) {
-        fine[k] = cos(pi * (double)k / (double)(2 * count));
-        fine_i[k] = direction * sin(pi * (double)k / (double)(2 * count));
+        fine[k] = cos(M_PI * (double)k / (double)(2 * count));
+        fine_i[k] = direction * sin(M_PI * (double)k / (double)(2 * count));
     }
     for (int64_t at = 0; at < count; at += FINE) {
-        const double x = cos(pi * (double)at / (double)(2 * count));
-        const double y = direction * sin(pi * (double)at / (double)(2 * count));
+        const double x = cos(M_PI * (double)at / (double)(2 * count));
+        const double y = direction * sin(M_PI * (double)at / (double)(2 * count));
         if (at % CANCEL_STEPS == 0 && gc_cancelled())
             return false;
         for (int64_t k = 0; k < gc_min(FINE, count - at); k++) {

@@ -18,7 +18,6 @@
 enum { WAVE_COLUMNS = 900, COLUMNS = 600, ROWS = 160, POINTS = 2048, BANDS = 120, SEGMENTS = 64, STEPS = 600 };
 enum { BLOCK = 16384 }; /* frames read at a time */
 
-static const double pi = 3.14159265358979323846;
 static const double range[2] = {-110, -10}; /* dB, of the spectrogram's colours */
 
 /* The curves of a file; its channels are averaged. */
@@ -66,7 +65,7 @@ static gpuconv_status analyse_wave(gc_reader *r, int64_t frames, analysis *p, fl
 static bool analyse_column(const float *block, int64_t got, int channels, analysis *p, int column) {
     double re[POINTS] = {0}, im[POINTS] = {0};
     for (int64_t i = 0; i < got; i++)
-        re[i] = mean_of(block + i * channels, channels) * (0.5 - 0.5 * cos(2 * pi * (double)i / POINTS));
+        re[i] = mean_of(block + i * channels, channels) * (0.5 - 0.5 * cos(2 * M_PI * (double)i / POINTS));
     if (!gc_fourier(re, im, POINTS, -1))
         return false;
     for (int k = 0; k < POINTS / 2; k++)
@@ -90,7 +89,7 @@ static gpuconv_status add_power(gc_reader *r, int64_t at, int64_t points, double
         status = gc_reader_read_floats(r, block, gc_min(BLOCK, points - done), &got, error);
         for (int64_t i = 0; !status && i < got; i++)
             re[done + i] = mean_of(block + i * channels, channels) *
-                           (frames > points ? 0.5 - 0.5 * cos(2 * pi * (double)(done + i) / (double)points) : 1);
+                           (frames > points ? 0.5 - 0.5 * cos(2 * M_PI * (double)(done + i) / (double)points) : 1);
     }
     if (!status && !gc_fourier(re, im, points, -1))
         status = gc_fail_memory(error, "the drawing");

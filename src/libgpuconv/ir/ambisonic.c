@@ -31,8 +31,6 @@
 
 /* ---- Spherical harmonics ----------------------------------------------------------------------------------------- */
 
-static const double pi = 3.14159265358979323846;
-
 int gc_ambisonic_order(int channels) {
     for (int order = 1; order <= GC_AMBISONIC_ORDER; order++)
         if ((order + 1) * (order + 1) == channels)
@@ -83,7 +81,7 @@ void gc_spherical_harmonics(int order, const double d[3], double *values) {
 }
 
 gc_rotation gc_rotation_of(double yaw, double pitch, double roll) {
-    const double a = yaw * pi / 180, b = pitch * pi / 180, c = roll * pi / 180;
+    const double a = yaw * M_PI / 180, b = pitch * M_PI / 180, c = roll * M_PI / 180;
     const double ca = cos(a), sa = sin(a), cb = cos(b), sb = sin(b), cc = cos(c), sc = sin(c);
     /* the columns are the directions of the nose, the left ear and the top of the head in the room */
     return (gc_rotation){{{ca * cb, -sa * cc - ca * sb * sc, sa * sc - ca * sb * cc},
@@ -171,7 +169,7 @@ bool gc_rotate_harmonics(int order, const gc_rotation *head, gpuconv_ambisonics 
     double turned[GC_AMBISONIC_CHANNELS] = {0}, right[GC_AMBISONIC_CHANNELS * GC_AMBISONIC_CHANNELS] = {0};
     bool regularised;
     for (int p = 0; p < points; p++) {
-        const double z = 1 - (2 * p + 1.0) / points, around = p * pi * (3 - sqrt(5)), flat = sqrt(1 - z * z);
+        const double z = 1 - (2 * p + 1.0) / points, around = p * M_PI * (3 - sqrt(5)), flat = sqrt(1 - z * z);
         const double direction[3] = {flat * cos(around), flat * sin(around), z};
         double in_head[3];
         gc_rotate_to_head(head, direction, in_head);
@@ -292,13 +290,13 @@ static gpuconv_status transform(fitting *f, int receiver, gpuconv_error *error) 
 
 /* Sets what the fit of a bin aims at. `fitted` is the fit of the bin below. */
 static void aim(fitting *f, int64_t k) {
-    const double alias = f->d->order * speed_of_sound / (2 * pi * head_radius);
+    const double alias = f->d->order * speed_of_sound / (2 * M_PI * head_radius);
     const double beyond = (double)k * f->d->rate / (double)f->points - alias;
     for (int m = 0; m < f->set->measurements; m++) {
         const number measured = (number)f->bin[m * f->bins + k];
         f->target[m] = measured;
         if (beyond > 0 && f->d->how == GPUCONV_DECODE_ALIGNED)
-            f->target[m] = measured * cexp(2 * pi * (number)I * beyond / f->d->rate * f->delay[m]);
+            f->target[m] = measured * cexp(2 * M_PI * (number)I * beyond / f->d->rate * f->delay[m]);
         else if (beyond > 0 && f->d->how == GPUCONV_DECODE_MAGLS)
             f->target[m] = cabs(measured) * cexp((number)I * carg(f->fitted[m]));
     }

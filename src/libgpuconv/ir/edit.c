@@ -58,8 +58,6 @@ int64_t gpuconv_ir_onset(const gpuconv_ir *ir, double decibels) {
 
 /* ---- Time -------------------------------------------------------------------------------------------------------- */
 
-static const double pi = 3.14159265358979323846;
-
 static gpuconv_status fail_memory(gpuconv_error *error) {
     return gc_fail_memory(error, "the response");
 }
@@ -136,9 +134,9 @@ gpuconv_status gpuconv_ir_fade(const gpuconv_ir *ir, int64_t in, int64_t out, gp
     for (int p = 0; p < ir->planes; p++) {
         float *taps = made->taps + p * ir->frames;
         for (int64_t i = 0; i < in; i++)
-            taps[i] *= (float)(0.5 - 0.5 * cos(pi * (double)i / (double)in));
+            taps[i] *= (float)(0.5 - 0.5 * cos(M_PI * (double)i / (double)in));
         for (int64_t i = 0; i < out; i++)
-            taps[ir->frames - 1 - i] *= (float)(0.5 - 0.5 * cos(pi * (double)i / (double)out));
+            taps[ir->frames - 1 - i] *= (float)(0.5 - 0.5 * cos(M_PI * (double)i / (double)out));
     }
     return gc_ir_finish(made, faded, error, "faded in over %g s and out over %g s", to_seconds(ir, in),
                         to_seconds(ir, out));

@@ -408,7 +408,6 @@ static gpuconv_status matrix_convert_part(matrix *m, int file, int64_t from, int
 
 /* The taps are -2 / (pi i) for odd i from the middle on, times a raised cosine. */
 static gpuconv_status matrix_make_hilbert(matrix *m, int64_t frames, const gpuconv_ir **part, gpuconv_error *error) {
-    static const double pi = 3.14159265358979323846;
     if ((*part = find_part(m, -1, 0, frames)))
         return GPUCONV_OK;
     if ((m->hilbert_frames += frames) > MAX_HILBERT)
@@ -416,7 +415,7 @@ static gpuconv_status matrix_make_hilbert(matrix *m, int64_t frames, const gpuco
     float *taps = gc_calloc(frames, sizeof *taps);
     const int64_t half = frames / 2;
     for (int64_t i = 1; taps && i < half; i += 2) {
-        const double tap = 2 / (pi * (double)i) * (0.43 + 0.57 * cos((double)i * pi / (double)half));
+        const double tap = 2 / (M_PI * (double)i) * (0.43 + 0.57 * cos((double)i * M_PI / (double)half));
         taps[half + i] = (float)-tap;
         taps[half - i] = (float)tap;
     }

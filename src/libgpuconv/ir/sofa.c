@@ -99,8 +99,6 @@ gpuconv_status gc_sofa_onset(const gpuconv_sofa *s, int measurement, int receive
 
 /* ---- The response of a direction --------------------------------------------------------------------------------- */
 
-static const double pi = 3.14159265358979323846;
-
 gc_sofa_form gc_sofa_form_of(const gpuconv_sofa *s, bool interpolated) {
     const int64_t lead = interpolated || s->fractions ? GC_HALF_SINC : 0;
     return (gc_sofa_form){s->responses->frames + (int64_t)ceil(s->longest_delay) + 2 * lead, s->responses->lead + lead};
@@ -123,9 +121,9 @@ static void add_delayed(const float *taps, int64_t length, double delay, double 
         return;
     }
     const int64_t whole = (int64_t)floor(delay);
-    const double part = delay - (double)whole, sine = sin(pi * part) * gain / pi;
+    const double part = delay - (double)whole, sine = sin(M_PI * part) * gain / M_PI;
     for (int k = 1 - GC_HALF_SINC; k <= GC_HALF_SINC; k++) {
-        const double x = k - part, c = cos(pi * x / GC_HALF_SINC), window = 0.34 + 0.5 * c + 0.16 * c * c;
+        const double x = k - part, c = cos(M_PI * x / GC_HALF_SINC), window = 0.34 + 0.5 * c + 0.16 * c * c;
         add_shifted(taps, length, whole + k, (k % 2 ? sine : -sine) / x * (fabs(x) < GC_HALF_SINC ? window : 0), to,
                     frames);
     }
@@ -374,7 +372,7 @@ static const gc_shell *find_shell(const gpuconv_sofa *s, const double room[3]) {
 static int find_nearest(const gc_shell *shell, const double at[3], double *degrees) {
     double angle;
     const int measurement = gc_direction_tree_nearest(shell->tree, at, &angle);
-    *degrees = angle * 180 / 3.14159265358979323846;
+    *degrees = angle * 180 / M_PI;
     return measurement;
 }
 

@@ -39,15 +39,13 @@ typedef struct gc_room {
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 
-static const double pi = 3.14159265358979323846;
-
 /* Converts a row to x, y, z. */
 static void to_cartesian(const gc_places *p, int64_t row, double to[3]) {
     const float *from = p->value + (p->count == 3 ? 0 : 3 * row);
     for (int k = 0; k < 3; k++)
         to[k] = (double)from[k];
     if (p->spherical) {
-        const double azimuth = to[0] * pi / 180, elevation = to[1] * pi / 180, radius = to[2];
+        const double azimuth = to[0] * M_PI / 180, elevation = to[1] * M_PI / 180, radius = to[2];
         to[0] = radius * cos(elevation) * cos(azimuth);
         to[1] = radius * cos(elevation) * sin(azimuth);
         to[2] = radius * sin(elevation);
@@ -124,7 +122,7 @@ static bool make_workspace(workspace *w, int64_t frames) {
     w->chirp_re = memory + 4 * points;
     w->chirp_im = memory + 5 * points;
     for (int64_t n = 0; n < frames; n++) {
-        const double phase = pi * (double)(n * n % (2 * frames)) / (double)frames;
+        const double phase = M_PI * (double)(n * n % (2 * frames)) / (double)frames;
         w->filter_re[n] = w->chirp_re[n] = cos(phase);
         w->filter_im[n] = -(w->chirp_im[n] = sin(phase));
         if (n > 0 && n <= frames / 2) {
@@ -564,7 +562,7 @@ static gpuconv_status put_left_first(contents *c) {
         status = convert_units(c, "ReceiverPosition", &texts[0], &texts[1], &(numbers){.count = 6, .value = at},
                                &is_spherical);
         for (int r = 0; r < 2; r++)
-            left[r] = is_spherical ? sin((double)at[3 * r] * pi / 180) : (double)at[3 * r + 1];
+            left[r] = is_spherical ? sin((double)at[3 * r] * M_PI / 180) : (double)at[3 * r + 1];
         c->right_first = left[0] < -1e-6 && left[1] > 1e-6;
     }
     free(n.value);

@@ -37,7 +37,6 @@ static const named_layout layouts[] = {
 };
 
 bool gc_direction_parse(const char *text, double at[3]) {
-    const double pi = 3.14159265358979323846;
     double value[3] = {0, 0, 1};
     int count = 0;
     char copy[96], *field[3];
@@ -53,7 +52,7 @@ bool gc_direction_parse(const char *text, double at[3]) {
             return false;
     if (count < 2 || !(fabs(value[0]) <= 360 && fabs(value[1]) <= 90 && value[2] >= 0.01 && value[2] <= 1000))
         return false;
-    const double azimuth = value[0] * pi / 180, elevation = value[1] * pi / 180;
+    const double azimuth = value[0] * M_PI / 180, elevation = value[1] * M_PI / 180;
     at[0] = value[2] * cos(elevation) * cos(azimuth);
     at[1] = value[2] * cos(elevation) * sin(azimuth);
     at[2] = value[2] * sin(elevation);

@@ -175,8 +175,7 @@ enum {
     MAX_DIRECTIONS = 1 << 16 /* Qhull, which cannot be cancelled, takes about 0.4 s for them */
 };
 
-static const double open_angle =
-    0.25 * 3.14159265358979323846; /* radians without a measurement that leave a part open */
+static const double open_angle = 0.25 * M_PI; /* radians without a measurement that leave a part open */
 
 struct gc_sphere_mesh {
     int points, measured; /* the first points are the measured ones */

@@ -28,7 +28,7 @@
 enum { KERNEL_FRAMES = 24 /* half the kernel of an image */ };
 
 static const int64_t ring_bytes = INT64_C(1) << 28; /* of the spectra of a chunk, about */
-static const double pi = 3.14159265358979323846, nearest = 0.05 /* m, of a source and a receiver */;
+static const double nearest = 0.05 /* m, of a source and a receiver */;
 
 struct gc_motion_room {
     gpuconv_room box;
@@ -163,7 +163,7 @@ double gc_motion_room_within(const gc_motion_room *r, int axis, double at) {
 /* Turns a point with the head around `from`, and moves it from there to `to`, within the room. */
 static void place_receiver(const gc_motion_room *r, const gc_rotation *head, const gpuconv_room_point *given,
                            const double from[3], const double to[3], gpuconv_room_point *p) {
-    const double azimuth = given->azimuth * pi / 180, elevation = given->elevation * pi / 180;
+    const double azimuth = given->azimuth * M_PI / 180, elevation = given->elevation * M_PI / 180;
     const double axis[3] = {cos(elevation) * cos(azimuth), cos(elevation) * sin(azimuth), sin(elevation)};
     double turned[3] = {0};
     *p = *given;
@@ -177,8 +177,8 @@ static void place_receiver(const gc_motion_room *r, const gc_rotation *head, con
     }
     if (head->row[0][0] == 1 && head->row[1][1] == 1)
         return;
-    p->azimuth = atan2(turned[1], turned[0]) * 180 / pi;
-    p->elevation = asin(fmax(-1, fmin(1, turned[2]))) * 180 / pi;
+    p->azimuth = atan2(turned[1], turned[0]) * 180 / M_PI;
+    p->elevation = asin(fmax(-1, fmin(1, turned[2]))) * 180 / M_PI;
 }
 
 /* Finds the places of a channel and of all receivers at a time, and the delays in frames. */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double pi = 3.14159265358979323846, most_azimuth = 1e6, most_seconds = 1e9;
+static const double most_azimuth = 1e6, most_seconds = 1e9;
 
 /* Returns whether a row of a channel is in its ranges. */
 static bool is_row(double seconds, const double d[3]) {
@@ -186,7 +186,7 @@ gpuconv_status gpuconv_path_new_still(const char *place, int channels, gpuconv_p
     for (int c = 0; c < channels && !status; c++) {
         static const double nowhere[3] = {0};
         const double *at = p->ambisonic ? nowhere : d->at[c], flat = hypot(at[0], at[1]);
-        const double row[3] = {atan2(at[1], at[0]) * 180 / pi, atan2(at[2], flat) * 180 / pi, hypot(flat, at[2])};
+        const double row[3] = {atan2(at[1], at[0]) * 180 / M_PI, atan2(at[2], flat) * 180 / M_PI, hypot(flat, at[2])};
         status = gc_track_append(&p->track[c], 0, row, error);
     }
     free(d);
@@ -203,7 +203,7 @@ void gc_path_at(const gpuconv_path *p, double seconds, int channel, double at[3]
 }
 
 void gc_path_point(const double place[3], double at[3]) {
-    const double azimuth = place[0] * pi / 180, elevation = place[1] * pi / 180;
+    const double azimuth = place[0] * M_PI / 180, elevation = place[1] * M_PI / 180;
     at[0] = place[2] * cos(elevation) * cos(azimuth);
     at[1] = place[2] * cos(elevation) * sin(azimuth);
     at[2] = place[2] * sin(elevation);

@@ -19,8 +19,6 @@
 
 /* ---- Octave filters ---------------------------------------------------------------------------------------------- */
 
-static const double pi = 3.14159265358979323846;
-
 /* Returns the band whose mid-band frequency is 1000 Hz G^(x / b). */
 static gc_octave_band band_of(int x, int per_octave) {
     static const double nominal[] = {1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8};
@@ -87,7 +85,7 @@ static void add_poles(double complex p, double w, double width, gc_octave_correl
  * sum of partial fractions; those of the poles in the left half plane belong to positive lags. */
 gc_octave_correlation gc_octave_correlate(const gc_octave_band *b) {
     gc_octave_correlation c = {.poles = 0};
-    const double w = 2 * pi * b->centre, width = w / quality(b);
+    const double w = 2 * M_PI * b->centre, width = w / quality(b);
     const factors lowpass = factors_of(b);
     add_poles(-1, w, width, &c);
     for (int k = 0; k < lowpass.count; k++) {
@@ -108,7 +106,7 @@ gc_octave_correlation gc_octave_correlate(const gc_octave_band *b) {
 }
 
 double complex gc_octave_one_sided(const gc_octave_correlation *c, double hz) {
-    double complex sum = 0, s = GC_J * 2 * pi * hz;
+    double complex sum = 0, s = GC_J * 2 * M_PI * hz;
     for (int k = 0; k < c->poles; k++)
         sum += c->residue[k] / (s - c->pole[k]);
     return sum;
@@ -308,7 +306,7 @@ int64_t gc_channel_find_onset(const float *taps, int64_t frames) {
  * energy as a step at the limit. A step would spread the energy of strong bands into weak ones. */
 static double window_at(int64_t frame, double limit, double rate) {
     double place = ((double)frame / rate - limit) / 0.005 + 0.625;
-    return place <= 0 ? 0 : place >= 1 ? 1 : 0.5 - 0.5 * cos(pi * place);
+    return place <= 0 ? 0 : place >= 1 ? 1 : 0.5 - 0.5 * cos(M_PI * place);
 }
 
 /* Computes the power spectra of two windows with one transform. @param second GC_TIMES: only the first */
@@ -409,7 +407,7 @@ static bool filter_channel(gc_channel *c, const gc_octave_band *band, band_energ
         c->re[points - k] = creal(y) + cimag(z);
         c->im[points - k] = creal(z) - cimag(y);
     }
-    b->delay = sum > 0 ? turns / sum / (2 * pi) * (double)points : 0;
+    b->delay = sum > 0 ? turns / sum / (2 * M_PI) * (double)points : 0;
     if (!gc_fourier(c->re, c->im, points, 1))
         return false;
     for (int64_t i = 0; i < points; i++) {

@@ -21,8 +21,6 @@
 enum { DRAWN = GC_PLOT_CHANNELS, POINTS = 400, COLUMNS = 300, ROWS = 128, SLICES = 40, SLICE_ROWS = 150 };
 enum { WINDOW = 2048, PADDED = 4 * WINDOW }; /* frames of a column of the spectrogram, and points of its transform */
 
-static const double pi = 3.14159265358979323846;
-
 struct gc_charts {
     const gc_figures *figures;
     int channels;
@@ -90,7 +88,7 @@ static bool fill_waterfall(gc_charts *c, const float *taps, spectrum *s, double 
         int64_t from = onset + (int64_t)(c->waterfall_seconds * s->rate * slice / SLICES) - rise;
         for (int64_t i = 0; i < frames; i++) {
             int64_t in = i - from;
-            double window = in <= 0 ? 0 : in >= rise ? 1 : 0.5 - 0.5 * cos(pi * (double)in / (double)rise);
+            double window = in <= 0 ? 0 : in >= rise ? 1 : 0.5 - 0.5 * cos(M_PI * (double)in / (double)rise);
             part[i] = (float)window * taps[i];
         }
         if (!fill_spectrum(part, frames, s, work))
@@ -115,7 +113,7 @@ static bool fill_image(gc_charts *c, const float *taps, int64_t frames, double *
         memset(re, 0, 2 * PADDED * sizeof *re);
         for (int64_t i = 0; i < WINDOW; i++) {
             int64_t at = first + i;
-            double window = 0.5 - 0.5 * cos(2 * pi * (double)i / WINDOW);
+            double window = 0.5 - 0.5 * cos(2 * M_PI * (double)i / WINDOW);
             re[i] = at >= 0 && at < frames ? (double)taps[at] * window : 0;
         }
         if (!gc_fourier(re, im, PADDED, -1))

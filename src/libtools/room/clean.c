@@ -26,8 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double pi = 3.14159265358979323846;
-
 enum { MARGIN = 20 /* dB */, HARMONICS = 20 };
 
 static const double stands_out = 20 /* times the power around it */, shortest = 0.25 /* seconds that show hum */,
@@ -47,10 +45,10 @@ typedef struct work {
 /* Returns the amplitude of a tone in `count` samples, in a Hann window, as a complex number with its phase at sample 0.
  */
 static double complex tone(const double *x, int64_t count, double hz, double rate) {
-    const double complex turn = cexp(-GC_J * 2 * pi * hz / rate);
+    const double complex turn = cexp(-GC_J * 2 * M_PI * hz / rate);
     double complex phase = 1, sum = 0;
     for (int64_t n = 0; n < count; n++) {
-        sum += x[n] * (0.5 - 0.5 * cos(2 * pi * ((double)n + 0.5) / (double)count)) * phase;
+        sum += x[n] * (0.5 - 0.5 * cos(2 * M_PI * ((double)n + 0.5) / (double)count)) * phase;
         phase *= turn;
     }
     return sum * 4 / (double)count;
@@ -106,7 +104,7 @@ static void remove_hum(work *w, int64_t quiet) {
             }
         }
     for (int k = 1; k <= HARMONICS && w->c->hum > 0 && k * w->c->hum < w->rate / 2; k++) {
-        const double hz = k * w->c->hum, step = 2 * pi * hz / w->rate;
+        const double hz = k * w->c->hum, step = 2 * M_PI * hz / w->rate;
         const double complex a = tone(w->x + quiet, count, hz, w->rate);
         if (prominence(w->x + quiet, count, hz, w->rate) <= stands_out)
             continue;
@@ -124,7 +122,7 @@ static double mask_at(const gc_octave_band *band, int count, int k, double hz) {
     const double up = k ? 3 * log2(hz / band[k].low) + 0.5 : 1;
     const double down = k + 1 < count ? 3 * log2(hz / band[k + 1].low) + 0.5 : 0;
     const double in = fmin(1, fmax(0, up)), out = fmin(1, fmax(0, down));
-    return (0.5 - 0.5 * cos(pi * in)) - (0.5 - 0.5 * cos(pi * out));
+    return (0.5 - 0.5 * cos(M_PI * in)) - (0.5 - 0.5 * cos(M_PI * out));
 }
 
 /* Cuts octave k out of `re`, in place. */
@@ -164,7 +162,7 @@ static bool replace(work *w, const gc_octave_band *band, int count, int k, int64
     level = model > 0 ? fmax(level, 0) / model : noise;
     for (int64_t n = from; n < w->total; n++) { /* what was there fades out */
         const double part = fmin(1, (double)(n - from) / (double)fade);
-        w->sum[n] += (cos(pi / 2 * part) - 1) * w->re[n];
+        w->sum[n] += (cos(M_PI / 2 * part) - 1) * w->re[n];
     }
     if (silent)
         return true;
@@ -182,7 +180,7 @@ static bool replace(work *w, const gc_octave_band *band, int count, int k, int64
         const int64_t first = gc_max(0, n - near), last = gc_min(w->total, n + near);
         const double part = fmin(1, (double)(n - from) / (double)fade);
         const double gain = sqrt(level * (double)(last - first) / fmax(power[last] - power[first], 1e-300));
-        w->sum[n] += sin(pi / 2 * part) * gain * exp(-fall * (double)(n - from)) * w->re[n];
+        w->sum[n] += sin(M_PI / 2 * part) * gain * exp(-fall * (double)(n - from)) * w->re[n];
     }
     return true;
 }

@@ -45,7 +45,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double pi = 3.14159265358979323846;
 #define J ((double complex)_Complex_I)
 
 /* ---- Curves of levels -------------------------------------------------------------------------------------------- */
@@ -135,7 +134,7 @@ typedef struct eq_line {
 
 /* Computes the coefficients by the cookbook. */
 static eq_filter design(const eq_line *l, double rate) {
-    const double w = 2 * pi * l->hz / rate, c = cos(w), s = sin(w), a = pow(10, l->gain / 40), alpha = s / (2 * l->q);
+    const double w = 2 * M_PI * l->hz / rate, c = cos(w), s = sin(w), a = pow(10, l->gain / 40), alpha = s / (2 * l->q);
     const double up = a + 1, down = a - 1, root = 2 * sqrt(a) * alpha;
     eq_filter f = {{0}, {1 + alpha, -2 * c, 1 - alpha}};
     switch (l->kind) {
@@ -254,7 +253,7 @@ static gpuconv_status eq_read(const char *path, double rate, eq_list *eq, gpucon
 
 /* Returns the response of the list at a frequency. */
 static double complex eq_at(const eq_list *eq, double rate, double hz) {
-    const double complex z = cexp(-J * 2 * pi * hz / rate);
+    const double complex z = cexp(-J * 2 * M_PI * hz / rate);
     double complex product = eq->gain;
     for (int i = 0; i < eq->count; i++) {
         const eq_filter *f = &eq->filter[i];
@@ -291,7 +290,7 @@ bool gc_crossover_parse(const char *text, gc_crossover *c) {
 static double complex butterworth(int order, double complex s) {
     return order == 1   ? s + 1
            : order == 2 ? s * s + sqrt(2) * s + 1
-                        : (s * s + 2 * cos(pi / 8) * s + 1) * (s * s + 2 * sin(pi / 8) * s + 1);
+                        : (s * s + 2 * cos(M_PI / 8) * s + 1) * (s * s + 2 * sin(M_PI / 8) * s + 1);
 }
 
 /* Returns the lowpass of a Bessel filter at s, as a reverse Bessel polynomial, with -3 dB at s = i. */
@@ -310,7 +309,7 @@ static double complex bessel(int order, double complex s) {
 
 /* Returns the lowpass or the highpass of crossover i, by the bilinear transform. */
 static double complex half(const gc_crossover *c, int i, bool high, double rate, double hz) {
-    const double complex s = J * tan(pi * fmin(hz / rate, 0.5)) / tan(pi * c->hz[i] / rate);
+    const double complex s = J * tan(M_PI * fmin(hz / rate, 0.5)) / tan(M_PI * c->hz[i] / rate);
     if (c->bessel)
         return bessel(c->order, high ? 1 / s : s);
     const double complex b = butterworth(c->order / 2, s);
@@ -442,9 +441,9 @@ static gpuconv_status read_measurements(work *w, gpuconv_error *error) {
  * behind a frame, where the phase is 0. */
 static double complex window_at(const double *x, int64_t frames, int64_t centre, double half, double step) {
     const int64_t from = gc_max(0, centre - (int64_t)half), to = gc_min(frames, centre + (int64_t)half + 1);
-    const double complex turn = cexp(-GC_J * step), open = cexp(GC_J * pi / half);
+    const double complex turn = cexp(-GC_J * step), open = cexp(GC_J * M_PI / half);
     double complex phase = cexp(-GC_J * step * (double)(from - centre)), sum = 0;
-    double complex window = cexp(GC_J * pi * (double)(from - centre) / half);
+    double complex window = cexp(GC_J * M_PI * (double)(from - centre) / half);
     for (int64_t n = from; n < to; n++) {
         sum += x[n] * (0.5 + 0.5 * creal(window)) * phase;
         phase *= turn;
@@ -460,7 +459,7 @@ static gpuconv_status check_noise(const work *w, int position, int channel, cons
     const int64_t frames = w->measured[0]->frames, onset = w->onset[position * c->channels + channel];
     double direct = 0, end = 0;
     for (int k = 0; k < c->points; k++) {
-        const double half = noise_cycles * c->rate / c->hz[k], step = 2 * pi * c->hz[k] / c->rate;
+        const double half = noise_cycles * c->rate / c->hz[k], step = 2 * M_PI * c->hz[k] / c->rate;
         if (c->hz[k] < c->low || c->hz[k] > c->high || (double)onset + 3 * half > (double)frames)
             continue;
         direct += pow(cabs(window_at(x, frames, onset, half, step)), 2);
@@ -483,7 +482,7 @@ static gpuconv_status check_noise(const work *w, int position, int channel, cons
 static void analyse_windows(const double *x, int64_t frames, int64_t onset, const work *w, values *v) {
     for (int k = 0; k < w->c->points && !gc_cancelled(); k++) {
         const double half = w->o->window * w->c->rate / w->c->hz[k];
-        v->h[k] = window_at(x, frames, onset, half, 2 * pi * w->c->hz[k] / w->c->rate);
+        v->h[k] = window_at(x, frames, onset, half, 2 * M_PI * w->c->hz[k] / w->c->rate);
         v->power[k] = creal(v->h[k] * conj(v->h[k]));
     }
 }
@@ -654,7 +653,7 @@ static gpuconv_status fill_curves(work *w, gpuconv_error *error) {
 /* Returns how much of the correction is left at a frequency: 1 in the range, 0 half an octave beyond it. */
 static double share_at(double low, double high, double hz) {
     const double beyond = 2 * fmax(log2(low / hz), log2(hz / high));
-    return beyond <= 0 ? 1 : beyond >= 1 ? 0 : 0.5 + 0.5 * cos(pi * beyond);
+    return beyond <= 0 ? 1 : beyond >= 1 ? 0 : 0.5 + 0.5 * cos(M_PI * beyond);
 }
 
 /* Inverts the response of a channel, without equalisers. The filter's part of aligning the level is not limited. */
@@ -715,9 +714,9 @@ static bool fill_excess(work *w, int channel) {
         const int64_t i = gc_min((int64_t)place, w->points / 2 - 1);
         const double minimal = w->im[i] + (place - (double)i) * (w->im[i + 1] - w->im[i]);
         const double phase = carg(w->mean[channel].h[k] * cexp(-GC_J * minimal));
-        w->excess[k] = last = phase + (k ? 2 * pi * rint((last - phase) / (2 * pi)) : 0);
+        w->excess[k] = last = phase + (k ? 2 * M_PI * rint((last - phase) / (2 * M_PI)) : 0);
         if (c->hz[k] <= c->low)
-            base = pi * rint(last / pi);
+            base = M_PI * rint(last / M_PI);
     }
     for (int k = 0; k < c->points; k++)
         w->excess[k] -= base;
@@ -731,7 +730,7 @@ static bool fill_excess(work *w, int channel) {
  * above it. */
 static double excess_share(const work *w, double hz) {
     const double beyond = log2(hz / w->o->excess_to);
-    return share_at(w->c->low, HUGE_VAL, hz) * (beyond <= 0 ? 1 : beyond >= 1 ? 0 : 0.5 + 0.5 * cos(pi * beyond));
+    return share_at(w->c->low, HUGE_VAL, hz) * (beyond <= 0 ? 1 : beyond >= 1 ? 0 : 0.5 + 0.5 * cos(M_PI * beyond));
 }
 
 /* Transforms the spectrum in w->re and w->im back to `frames` samples, whose time zero is at frame `zero`, and fades
@@ -741,9 +740,9 @@ static bool cut_filter(work *w, int64_t zero, float *filter) {
         return false;
     const int64_t rise = w->c->lead / 2, fall = (w->frames - w->c->lead) / 4;
     for (int64_t n = 0; n < w->frames; n++) {
-        const double in = n < rise ? 0.5 - 0.5 * cos(pi * ((double)n + 0.5) / (double)rise) : 1;
+        const double in = n < rise ? 0.5 - 0.5 * cos(M_PI * ((double)n + 0.5) / (double)rise) : 1;
         const double rest = (double)(w->frames - n) - 0.5;
-        const double out = rest < (double)fall ? 0.5 - 0.5 * cos(pi * rest / (double)fall) : 1;
+        const double out = rest < (double)fall ? 0.5 - 0.5 * cos(M_PI * rest / (double)fall) : 1;
         filter[n] = (float)(in * out * w->re[(n - zero + w->points) % w->points] / (double)w->points);
     }
     return true;
@@ -1009,7 +1008,7 @@ static void invert_matrices(const work *w, double level, const spectrum *h, spec
         invert_bin(c, one, pow(10, at(c, c->limit, hz) / 20), inverse);
         for (int s = 0; s < c->speakers; s++)
             for (int e = 0; e < c->ears; e++) {
-                const double early = 2 * pi * hz / c->rate * (double)w->onset[path_of(c, e, s)];
+                const double early = 2 * M_PI * hz / c->rate * (double)w->onset[path_of(c, e, s)];
                 const double complex straight = c->ears == c->speakers && s == e ? cexp(GC_J * early) : 0;
                 f[(s * c->ears + e) * bins + i] = share * inverse[s * c->ears + e] + (1 - share) * straight;
             }

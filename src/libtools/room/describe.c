@@ -246,7 +246,7 @@ void gc_describe_positions(const gc_positions *p, gpuconv_report *report) {
 
 /* Reports the extent of the directions of a set, and their distances. */
 static void report_directions(const gpuconv_sofa *s, gpuconv_report *report) {
-    const double degree = 180 / 3.14159265358979323846;
+    const double degree = 180 / M_PI;
     double low = 90, high = -90, nearest = HUGE_VAL, farthest = 0;
     for (int m = 0; m < s->measurements; m++) {
         const double *p = s->position + 3 * (int64_t)m;
@@ -268,10 +268,9 @@ static void report_directions(const gpuconv_sofa *s, gpuconv_report *report) {
  * early when the thread's flag is raised. */
 static double widest_gap(const gpuconv_sofa *s) {
     enum { POINTS = 2000 };
-    const double pi = 3.14159265358979323846;
     double widest = 0;
     for (int p = 0; p < POINTS && !gc_cancelled(); p++) {
-        const double z = 1 - (2 * p + 1.0) / POINTS, around = p * pi * (3 - sqrt(5)), flat = sqrt(1 - z * z);
+        const double z = 1 - (2 * p + 1.0) / POINTS, around = p * M_PI * (3 - sqrt(5)), flat = sqrt(1 - z * z);
         const double at[3] = {flat * cos(around), flat * sin(around), z};
         double degrees;
         (void)gc_sofa_nearest(s, at, &degrees);

@@ -112,7 +112,7 @@ static void add_energies(const gc_ears *e, int window, int64_t k, double weight,
 static bool correlate_all(gc_ears *e, const gc_octave_band *band, int64_t shift, gc_interaural *r) {
     double energy[2] = {0, 0};
     for (int64_t k = 0; k <= e->points / 2; k++) {
-        double hz = (double)k * e->rate / (double)e->points, turn = -2 * 3.14159265358979323846 * (double)k;
+        double hz = (double)k * e->rate / (double)e->points, turn = -2 * M_PI * (double)k;
         double complex h = band ? (k ? gc_octave_response(band, hz) : 0) : 1, delayed;
         double weight = (creal(h) * creal(h) + cimag(h) * cimag(h)) / (double)e->points;
         double complex ear[2];
@@ -165,8 +165,6 @@ double gc_lateral_fraction(const gc_channel *omni, const gc_channel *side) {
 
 /* ---- Speech ------------------------------------------------------------------------------------------------------ */
 
-static const double pi = 3.14159265358979323846;
-
 /* IEC 60268-16:2020, annex A: modulation frequencies in Hz, octave weights and redundancy corrections, level of male
  * speech relative to its A-weighted level, and reception threshold in dB. */
 static const double modulation[GC_SPEECH_MODULATIONS] = {0.63, 0.8, 1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8, 10, 12.5};
@@ -190,7 +188,7 @@ static bool transfer(const double *e, int64_t n, double noise, double rate, doub
     for (int64_t i = 0; i < n; i++)
         sum += e[i] - noise;
     for (int f = 0; f < GC_SPEECH_MODULATIONS; f++) {
-        double re = 0, im = 0, step = 2 * pi * modulation[f] / rate, c = 1, s = 0, cs = cos(step), ss = sin(step);
+        double re = 0, im = 0, step = 2 * M_PI * modulation[f] / rate, c = 1, s = 0, cs = cos(step), ss = sin(step);
         for (int64_t i = 0; i < n; i++) {
             re += (e[i] - noise) * c;
             im += (e[i] - noise) * s;

@@ -17,8 +17,6 @@
 
 enum { MOST_POINTS = 16384, MOST_FIELDS = 64 };
 
-static const double pi = 3.14159265358979323846;
-
 /* ---- Calibration files ------------------------------------------------------------------------------------------- */
 
 /* Takes a row. @return FORMAT */
@@ -113,7 +111,7 @@ static bool measure_tone(const float *samples, int64_t frames, double *rms) {
     double *re = gc_calloc(points, 2 * (int64_t)sizeof *re), *im = re ? re + points : NULL, all = 0, tone = 0;
     const float *from = samples + (frames - points) / 2;
     for (int64_t i = 0; re && i < points; i++)
-        re[i] = (double)from[i] * (0.5 - 0.5 * cos(2 * pi * (double)i / (double)points));
+        re[i] = (double)from[i] * (0.5 - 0.5 * cos(2 * M_PI * (double)i / (double)points));
     bool good = re && gc_fourier(re, im, points, -1);
     for (int64_t k = 4; good && k < points / 2; k++) { /* without the converter's offset */
         re[k] = re[k] * re[k] + im[k] * im[k];

@@ -21,8 +21,6 @@
 
 enum { PER_OCTAVE = 12, NOISE = GC_HARMONICS + 1 /* index of the noise among the parts */, PARTS, UNUSED = 12 };
 
-static const double pi = 3.14159265358979323846;
-
 /* ---- Distortion: the sweep --------------------------------------------------------------------------------------- */
 
 /* Returns the periods of a sweep in its first `frames` frames: rising zero crossings, interpolated between the last one
@@ -78,7 +76,7 @@ static bool cut(cuts *c, const double *response, int64_t points, int64_t from, d
     memset(c->re, 0, 2 * (size_t)c->points * sizeof *c->re);
     for (int64_t i = 0; i < c->window; i++) {
         double in = fmin(1, (double)i / (double)rise), out = fmin(1, (double)(c->window - i) / (double)fall);
-        double weight = (0.5 - 0.5 * cos(pi * in)) * (0.5 - 0.5 * cos(pi * out));
+        double weight = (0.5 - 0.5 * cos(M_PI * in)) * (0.5 - 0.5 * cos(M_PI * out));
         int64_t at = ((from - rise + i) % points + points) % points;
         c->re[i] = weight * response[at] / (double)points;
     }
@@ -283,7 +281,7 @@ static bool open_excerpt(excerpt *e, const double *response, int64_t points, dou
     e->yr = e->im + e->points; /* yi follows, as im follows re */
     e->yi = e->yr + e->points;
     for (int64_t i = 0; i < e->points; i++) {
-        const double weight = 0.5 - 0.5 * cos(2 * pi * (double)i / (double)e->points);
+        const double weight = 0.5 - 0.5 * cos(2 * M_PI * (double)i / (double)e->points);
         e->re[i] = weight * response[(peak - e->points / 2 + i + points) % points];
     }
     return gc_fourier(e->re, e->im, e->points, -1);
@@ -311,7 +309,7 @@ static void correct_drift(excerpt *e, const gc_sweep_growth *g, double drift) {
     for (int64_t k = 0; k < e->points; k++) {
         const double hz = (double)k * e->rate / (double)e->points;
         const bool there = k < e->points / 2 && hz >= g->from && hz <= g->to;
-        const double phase = there ? 2 * pi * drift * g->seconds * hz * log(hz / g->from) : 0;
+        const double phase = there ? 2 * M_PI * drift * g->seconds * hz * log(hz / g->from) : 0;
         e->yr[k] = there ? e->re[k] * cos(phase) - e->im[k] * sin(phase) : 0;
         e->yi[k] = there ? e->re[k] * sin(phase) + e->im[k] * cos(phase) : 0;
     }
@@ -440,8 +438,8 @@ static gpuconv_status check(const gc_sweep *s, double to, gpuconv_error *error) 
 /* Returns the fade at frame i: 20 ms at the low end, 1 ms at the high end, where even that is many periods. */
 static double fade(int64_t i, int64_t n, double rate) {
     double in = 0.02 * rate, out = 0.001 * rate, left = (double)(n - 1 - i);
-    double weight = (double)i < in ? 0.5 - 0.5 * cos(pi * (double)i / in) : 1;
-    return left < out ? weight * (0.5 - 0.5 * cos(pi * left / out)) : weight;
+    double weight = (double)i < in ? 0.5 - 0.5 * cos(M_PI * (double)i / in) : 1;
+    return left < out ? weight * (0.5 - 0.5 * cos(M_PI * left / out)) : weight;
 }
 
 gpuconv_status gc_sweep_samples(const gc_sweep *s, float **samples, int64_t *frames, gpuconv_error *error) {
@@ -457,7 +455,7 @@ gpuconv_status gc_sweep_samples(const gc_sweep *s, float **samples, int64_t *fra
         return gc_fail_memory(error, "the sweep");
     double peak = pow(10, s->level / 20), grow = log(to / s->from);
     for (int64_t i = 0; i < n && !cancelled_at(i); i++) {
-        double phase = 2 * pi * s->from * s->seconds / grow * expm1((double)i / (double)n * grow);
+        double phase = 2 * M_PI * s->from * s->seconds / grow * expm1((double)i / (double)n * grow);
         created[i] = (float)(peak * fade(i, n, s->rate) * sin(phase));
     }
     if (gc_cancelled()) {

@@ -47,9 +47,9 @@ void gc_sound_fade(gc_sound *sound, long in, long out) {
     for (int c = 0; c < sound->channels; c++) {
         double *samples = sound->channel[c];
         for (long n = 0; n < in && n < sound->frames; n++)
-            samples[n] *= 0.5 - 0.5 * cos(PI * (double)n / (double)in);
+            samples[n] *= 0.5 - 0.5 * cos(M_PI * (double)n / (double)in);
         for (long n = 0; n < out && n < sound->frames; n++)
-            samples[sound->frames - 1 - n] *= 0.5 - 0.5 * cos(PI * (double)n / (double)out);
+            samples[sound->frames - 1 - n] *= 0.5 - 0.5 * cos(M_PI * (double)n / (double)out);
     }
 }
 
@@ -126,7 +126,7 @@ double gc_noise_uniform(struct noise *noise) {
 /* Box and Muller 1958. The second value of each pair is discarded, so that the generator has no further state. */
 double gc_noise_normal(struct noise *noise) {
     double radius = sqrt(-2 * log(1 - gc_noise_uniform(noise)));
-    return radius * cos(2 * PI * gc_noise_uniform(noise));
+    return radius * cos(2 * M_PI * gc_noise_uniform(noise));
 }
 
 /* Coefficients from Bristow-Johnson's Audio EQ Cookbook. */
@@ -135,22 +135,22 @@ static struct biquad biquad_scale(double b0, double b1, double b2, double a0, do
 }
 
 struct biquad gc_biquad_lowpass(double hz, double q) {
-    double c = cos(2 * PI * hz / RATE), alpha = sin(2 * PI * hz / RATE) / (2 * q);
+    double c = cos(2 * M_PI * hz / RATE), alpha = sin(2 * M_PI * hz / RATE) / (2 * q);
     return biquad_scale((1 - c) / 2, 1 - c, (1 - c) / 2, 1 + alpha, -2 * c, 1 - alpha);
 }
 
 struct biquad gc_biquad_highpass(double hz, double q) {
-    double c = cos(2 * PI * hz / RATE), alpha = sin(2 * PI * hz / RATE) / (2 * q);
+    double c = cos(2 * M_PI * hz / RATE), alpha = sin(2 * M_PI * hz / RATE) / (2 * q);
     return biquad_scale((1 + c) / 2, -1 - c, (1 + c) / 2, 1 + alpha, -2 * c, 1 - alpha);
 }
 
 struct biquad gc_biquad_bandpass(double hz, double q) {
-    double c = cos(2 * PI * hz / RATE), alpha = sin(2 * PI * hz / RATE) / (2 * q);
+    double c = cos(2 * M_PI * hz / RATE), alpha = sin(2 * M_PI * hz / RATE) / (2 * q);
     return biquad_scale(alpha, 0, -alpha, 1 + alpha, -2 * c, 1 - alpha);
 }
 
 struct biquad gc_biquad_peak(double hz, double q, double db) {
-    double c = cos(2 * PI * hz / RATE), alpha = sin(2 * PI * hz / RATE) / (2 * q), gain = pow(10, db / 40);
+    double c = cos(2 * M_PI * hz / RATE), alpha = sin(2 * M_PI * hz / RATE) / (2 * q), gain = pow(10, db / 40);
     return biquad_scale(1 + alpha * gain, -2 * c, 1 - alpha * gain, 1 + alpha / gain, -2 * c, 1 - alpha / gain);
 }
 
@@ -177,7 +177,7 @@ struct mode {
 
 /* Returns the amplitude of mode (m, n) at a point, given as fractions of the sides. */
 static double shape(int m, int n, const double at[2]) {
-    return 2 * sin(m * PI * at[0]) * sin(n * PI * at[1]);
+    return 2 * sin(m * M_PI * at[0]) * sin(n * M_PI * at[1]);
 }
 
 /* RT60 2.7 s in the bass, 2.1 s at 1 kHz, 0.9 s at 8 kHz. The sides have no simple ratio, so that no modes coincide. */
@@ -193,7 +193,7 @@ static double decay_time(const struct plate *plate, double hz) {
 /* Returns the gain of the pickups at a frequency: flat from 90 Hz to 14 kHz. Below, the electronics attenuate rumble;
  * above, a fade prevents audible ringing at the highest mode. */
 static double tone(double hz) {
-    double low = pow(hz / 70, 4), top = hz <= 13000 ? 1 : 0.5 + 0.5 * cos(PI * (hz - 13000) / (TOP_HZ - 13000));
+    double low = pow(hz / 70, 4), top = hz <= 13000 ? 1 : 0.5 + 0.5 * cos(M_PI * (hz - 13000) / (TOP_HZ - 13000));
     return low / (1 + low) * top;
 }
 
@@ -206,7 +206,7 @@ static int compare_hz(const void *a, const void *b) {
  * memory is exhausted */
 static struct mode *find_modes(const struct plate *plate, size_t *count) {
     static const double driver[2] = {0.4137, 0.3842}, left[2] = {0.1713, 0.6871}, right[2] = {0.7931, 0.7219};
-    const double scale = PI * (STIFFNESS * (plate->thickness / 0.5)) / 2, x = plate->size[0], y = plate->size[1];
+    const double scale = M_PI * (STIFFNESS * (plate->thickness / 0.5)) / 2, x = plate->size[0], y = plate->size[1];
     int most_m = (int)(x * sqrt(TOP_HZ / scale)), most_n = (int)(y * sqrt(TOP_HZ / scale));
     struct mode *modes = gc_calloc((int64_t)(most_m + 1) * (most_n + 1) + LANES, (int64_t)sizeof *modes);
     if (!modes)
@@ -235,7 +235,7 @@ static void run_modes(const struct mode modes[LANES], gc_sound *audio) {
     double twice_cos[LANES], square[LANES], current[LANES], previous[LANES];
     double slowest = HUGE_VAL;
     for (int i = 0; i < LANES; i++) {
-        double radius = exp(-modes[i].decay / RATE), angle = 2 * PI * modes[i].hz / RATE;
+        double radius = exp(-modes[i].decay / RATE), angle = 2 * M_PI * modes[i].hz / RATE;
         twice_cos[i] = 2 * radius * cos(angle);
         square[i] = radius * radius;
         current[i] = 1;
@@ -334,7 +334,7 @@ static bool run_spring(const struct spring *spring, struct noise *noise, double 
  * twelfth order. */
 static void limit_band(const struct spring *spring, double *samples, long frames) {
     for (int pair = 0; pair < 6; pair++) {
-        double q = 1 / (2 * sin((2 * pair + 1) * PI / 24));
+        double q = 1 / (2 * sin((2 * pair + 1) * M_PI / 24));
         gc_biquad_run(spring->stretch > 1 ? gc_biquad_lowpass(0.93 * RATE / (2 * spring->stretch), q)
                                           : gc_biquad_highpass(4700, q),
                       samples, frames);
@@ -400,10 +400,10 @@ static void add_breakup(double *samples, long frames, const struct breakup *b) {
     for (int i = 0; i < b->modes; i++) {
         double hz = b->from * pow(b->to / b->from, (i + gc_noise_uniform(&noise)) / b->modes);
         double decay = hz / (6 + 6 * gc_noise_uniform(&noise)), strength = b->gain * gc_noise_normal(&noise);
-        double phase = 2 * PI * gc_noise_uniform(&noise);
+        double phase = 2 * M_PI * gc_noise_uniform(&noise);
         for (long n = CABINET_LEAD; n < frames; n++) {
             double t = (double)(n - CABINET_LEAD) / RATE;
-            samples[n] += strength * exp(-2 * decay * t) * sin(2 * PI * hz * t + phase) * 2 * PI * hz / RATE;
+            samples[n] += strength * exp(-2 * decay * t) * sin(2 * M_PI * hz * t + phase) * 2 * M_PI * hz / RATE;
         }
     }
 }

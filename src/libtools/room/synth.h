@@ -11,7 +11,6 @@
 /* ---- Building blocks --------------------------------------------------------------------------------------------- */
 
 #define RATE 48000
-#define PI 3.14159265358979323846
 #define MAX_CHANNELS 4
 
 typedef struct gc_sound {
