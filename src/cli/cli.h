@@ -98,6 +98,12 @@ const volatile int *gc_catch_signals(void);
 /* Returns the exit status for a status of the library. */
 int gc_exit_of(gpuconv_status status);
 
+/* Prints the message of a failure. @return the exit status, GC_EXIT_DONE if `status` is OK */
+int gc_print_failure(gpuconv_status status, const gpuconv_error *error);
+
+/* The same for what the user's arguments decide: GC_EXIT_USAGE for ARGUMENT. */
+int gc_print_refusal(gpuconv_status status, const gpuconv_error *error);
+
 /* Checks that standard output can take a report, before a job begins. @return GC_EXIT_DONE, or GC_EXIT_FAILED after a
  * message */
 int gc_check_report(void);
@@ -105,11 +111,6 @@ int gc_check_report(void);
 /* Writes the report to standard output and frees it. `report` may be NULL. `format`: of GC_WORDS_REPORT.
  * @return GC_EXIT_DONE, or GC_EXIT_FAILED after a message */
 int gc_print_report(gpuconv_report *report, const char *format);
-
-/* Ends a benchmark: prints the error if `status` is not OK, prints the report if it holds measurements, and frees it.
- * @return the exit status */
-int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool measured, gpuconv_report *report,
-                    const char *format);
 
 /* ---- Manual pages, made from the tables that --help prints. A file that cannot be written ends the process ---- */
 

@@ -34,6 +34,15 @@ int gc_exit_of(gpuconv_status status) {
     return !status ? GC_EXIT_DONE : status == GPUCONV_ERROR_CANCELLED ? GC_EXIT_INTERRUPTED : GC_EXIT_FAILED;
 }
 
+int gc_print_failure(gpuconv_status status, const gpuconv_error *error) {
+    return status ? gc_print_error(gc_exit_of(status), "%s", error->message) : GC_EXIT_DONE;
+}
+
+int gc_print_refusal(gpuconv_status status, const gpuconv_error *error) {
+    const int result = gc_print_failure(status, error);
+    return status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : result;
+}
+
 int gc_check_report(void) {
     return gc_was_closed(STDOUT_FILENO)
                ? gc_print_error(GC_EXIT_FAILED, "standard output is closed, so the report cannot be written")
@@ -52,17 +61,6 @@ int gc_print_report(gpuconv_report *report, const char *format) {
                           gc_was_closed(STDOUT_FILENO) ? "closed"
                           : why                        ? strerror(why)
                                                        : gpuconv_status_text(status));
-}
-
-int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, bool measured, gpuconv_report *report,
-                    const char *format) {
-    int result = status ? gc_print_error(gc_exit_of(status), "%s", error->message) : GC_EXIT_DONE;
-    if (!measured) {
-        gpuconv_report_free(report);
-        return result;
-    }
-    int printed = gc_print_report(report, format);
-    return printed ? printed : result;
 }
 
 int gc_choose(const char *option, const char *word, const char *words) {

@@ -130,8 +130,7 @@ static int dry_run(const gc_batch *b) {
     refused.count = 0;
     gpuconv_status status = gc_refuse_conflicts(b->manifest, &own, 1, &error);
     if (status)
-        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
-                              error.message);
+        return gc_print_refusal(status, &error);
     for (int64_t i = 0; i < m->entries; i++) {
         if (m->entry[i].refusal) {
             (void)snprintf(text, sizeof text, "line %lld: %s", (long long)m->entry[i].line, m->entry[i].refusal);
@@ -334,8 +333,7 @@ static int run(options *o, const char *path) {
         status = read_manifest(o, path, &defaults, &m, &error);
     gc_texts_clear(&defaults);
     if (status)
-        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
-                              error.message);
+        return gc_print_refusal(status, &error);
     const bool first = !ranks || ranks->rank == 0;
     const gc_batch b = {.manifest = &m,
                         .folder = o->out,

@@ -72,6 +72,17 @@ static gpuconv_status measure_cases(const options *o, const gc_bench *b, gpuconv
     return status;
 }
 
+int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, gpuconv_report *report, const char *name,
+                    const char *format) {
+    const int result = gc_print_failure(status, error);
+    if (status && (status == GPUCONV_ERROR_CANCELLED || !gc_report_has(report, name))) {
+        gpuconv_report_free(report);
+        return result;
+    }
+    const int printed = gc_print_report(report, format);
+    return printed ? printed : result;
+}
+
 static int run(const options *o) {
     gc_bench b = {0};
     gc_roofline roofline = {0};
@@ -106,9 +117,7 @@ static int run(const options *o) {
     }
     if (!status && o->roofline)
         status = gc_bench_draw_roofline(&b, o->roofline, &error);
-    bool measured =
-        !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, o->sweep ? "sweep" : "convolutions"));
-    return gc_finish_bench(status, &error, measured, b.report, o->report);
+    return gc_finish_bench(status, &error, b.report, o->sweep ? "sweep" : "convolutions", o->report);
 }
 
 static options given = {.device = -1, .runs = 11, .frames = 8388608, .taps = 512, .channels = 1, .most = 1048576};

@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "gpuconv/bench/bench.h"
-#include "libgpuconv/report/report.h"
 
 typedef struct options {
     char *backend, *report;
@@ -22,8 +21,7 @@ static int run(const options *o) {
     gpuconv_status status = gc_bench_peak_rates(&b, &error);
     if (!status)
         status = gc_bench_rows(&b, (int64_t)o->most, &error);
-    const bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "rows"));
-    return gc_finish_bench(status, &error, measured, b.report, o->report);
+    return gc_finish_bench(status, &error, b.report, "rows", o->report);
 }
 
 static options given = {.device = -1, .runs = 11, .most = 1e6};

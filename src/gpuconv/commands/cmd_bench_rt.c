@@ -4,7 +4,6 @@
 #include "gpuconv/bench/bench.h"
 #include "libgpuconv/core/limits.h"
 #include "libgpuconv/report/plot.h"
-#include "libgpuconv/report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,8 +65,7 @@ static int run(const options *o) {
     gpuconv_status status = o->plot ? gc_plot_check(o->plot, &error) : GPUCONV_OK;
     if (!status)
         status = backend == 2 ? gc_bench_crossover(&b, &test_case, &error) : gc_bench_realtime(&b, &test_case, &error);
-    bool measured = !status || (status != GPUCONV_ERROR_CANCELLED && gc_report_has(b.report, "block times"));
-    return gc_finish_bench(status, &error, measured, b.report, o->report);
+    return gc_finish_bench(status, &error, b.report, "block times", o->report);
 }
 
 static options given = {.device = -1, .length = 2, .rate = 48000, .seconds = 10, .channels = 2, .block = 64};

@@ -76,7 +76,7 @@ static int read_room(const char *response, gc_room_job *room, gpuconv_job *job) 
         return GC_EXIT_DONE;
     const gpuconv_status status = gc_room_job_read(response, job->receiver_path, room, &error);
     job->room = &room->job;
-    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return gc_print_failure(status, &error);
 }
 
 /* Reads the settings and fills in the job, which points to them. */
@@ -123,7 +123,7 @@ static int check_page(const options *o, const gpuconv_preparation *p, const char
         status = gc_ir_keep_files(o->html, p->series, p->series_count, &error);
     if (!status)
         status = gc_page_check(o->html, NULL, &error);
-    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return gc_print_failure(status, &error);
 }
 
 /* Writes the page of a finished job: its response as it was applied, without the mix with IN. */
@@ -147,7 +147,7 @@ static int write_page(const options *o, const gpuconv_job *job) {
         status = gc_page_write(&page, &error);
         gc_figures_free(&figures);
     }
-    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return gc_print_failure(status, &error);
 }
 
 /* Writes the line that ends a job at a terminal: what was written, how long, where it was computed, and how fast. */
@@ -227,7 +227,7 @@ static int run(options *o, const char *in, const char *response, const char *out
     else
         gpuconv_report_free(report);
     if (err)
-        return gc_print_error(gc_exit_of(err), "%s", error.message);
+        return gc_print_failure(err, &error);
     const int page = o->html ? write_page(o, &job) : GC_EXIT_DONE;
     if (told && written && fflush(stdout) == 0) {
         gc_meter_draw(&line);

@@ -70,9 +70,7 @@ static int run_clean(const char **arguments, int count) {
     if (!status && !clean.quiet)
         return gc_print_report(report, clean.report);
     gpuconv_report_free(report);
-    return !status ? GC_EXIT_DONE
-                   : gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
-                                    error.message);
+    return gc_print_refusal(status, &error);
 }
 
 static struct poptOption clean_table[] = {

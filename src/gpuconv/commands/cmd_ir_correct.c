@@ -100,9 +100,7 @@ static int run_correct(const char **arguments, int count) {
         result = gc_print_report(report, correct.report);
     }
     gc_correction_free(&correction);
-    return status ? gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
-                                   error.message)
-                  : result;
+    return status ? gc_print_refusal(status, &error) : result;
 }
 
 static struct poptOption correct_table[] = {

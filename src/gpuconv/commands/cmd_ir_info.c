@@ -93,7 +93,7 @@ static int write_drawings(const gc_figures *figures, int count, const gc_figures
                                .options = o};
         status = gc_page_write(&page, &error);
     }
-    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return gc_print_failure(status, &error);
 }
 
 /* Describes a set of responses, which is not drawn. */
@@ -113,7 +113,7 @@ static int read_files(const char **paths, int count, const gc_figures_options *o
         gpuconv_status status =
             is_set ? describe_set(paths[i], report, &error) : gc_figures_new(paths[i], o, &figures[*done], &error);
         if (status) {
-            int exit = gc_print_error(gc_exit_of(status), "%s", error.message);
+            int exit = gc_print_failure(status, &error);
             result = result && exit != GC_EXIT_INTERRUPTED ? result : exit;
         }
         if (status || is_set)
@@ -140,7 +140,7 @@ static int check_drawings(const char *const *paths, int count) {
         status = gc_plot_check(info.plot_bands, &error);
     if (!status && info.html)
         status = gc_page_check(info.html, info.sound, &error);
-    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return gc_print_failure(status, &error);
 }
 
 static int run_info(const char **arguments, int count) {

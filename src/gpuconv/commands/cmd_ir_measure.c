@@ -72,17 +72,6 @@ static void print_spl(const char *name, const char *what, int number, const gc_s
                          noise);
 }
 
-/* Prints the devices. */
-static int list_devices(int sound) {
-    gpuconv_error error = {0};
-    char *text = gc_sound_devices((gc_sound_choice)sound, &error);
-    if (!text)
-        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
-    int written = fputs(text, stdout);
-    free(text);
-    return written < 0 ? GC_EXIT_FAILED : GC_EXIT_DONE;
-}
-
 /* Draws and prints the distortion, and frees it. */
 static int show_distortion(gc_distortion *distortion, int channels, const char *response) {
     gpuconv_error error = {0};
@@ -107,7 +96,7 @@ static int show_distortion(gc_distortion *distortion, int channels, const char *
                              gpuconv_status_text(status));
     }
     free(distortion);
-    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return gc_print_failure(status, &error);
 }
 
 static gc_microphone_files microphone_files(void) {
@@ -154,8 +143,7 @@ static int run_play(const char *response, int sound) {
     gpuconv_status status = gc_measure(c, response, &result, &error);
     if (status) {
         free(result.distortion);
-        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
-                              error.message);
+        return gc_print_refusal(status, &error);
     }
     if (!measure.quiet) {
         print_sweeps(response, &result);
@@ -204,7 +192,7 @@ static int measure_position(const char *name, int number, int sound, gc_figures 
         return status;
     const gpuconv_status failed = gc_figures_new(name, &options, figures, &error);
     if (failed)
-        return gc_print_error(gc_exit_of(failed), "%s", error.message);
+        return gc_print_failure(failed, &error);
     gc_figures_shrink(figures);
     return GC_EXIT_DONE;
 }
@@ -251,7 +239,7 @@ static int run_recording(const char *const *path) {
     gpuconv_status status = gc_sweep_read(&job, &found, &error);
     int result = GC_EXIT_DONE;
     if (status) {
-        result = gc_print_error(gc_exit_of(status), "%s", error.message);
+        result = gc_print_failure(status, &error);
         free(found.distortion);
     } else {
         for (int c = 0; c < found.channels && !measure.quiet; c++) {
@@ -279,13 +267,13 @@ static int check_drawing(const char *const *paths, int count) {
         status = gc_microphones_keep(&microphones, measure.distortion, &error);
     if (!status)
         status = gc_plot_check(measure.distortion, &error);
-    return status ? gc_print_error(gc_exit_of(status), "%s", error.message) : GC_EXIT_DONE;
+    return gc_print_failure(status, &error);
 }
 
 static int run_measure(const char **arguments, int count) {
     const int sound = gc_choose("--sound", measure.sound, GC_WORDS_SOUND);
     if (measure.list)
-        return list_devices(sound);
+        return gc_list_devices((gc_sound_choice)sound);
     if (measure.play && count != 1)
         return gc_print_error(GC_EXIT_USAGE, "with --play one file is needed, IR, not %d; try --help", count);
     if ((measure.distortion || measure.csv || measure.calibration || measure.calibrator) && !measure.play && count != 3)
@@ -308,11 +296,7 @@ static int run_measure(const char **arguments, int count) {
         return run_recording(arguments);
     gpuconv_error error = {0};
     (void)gc_catch_signals();
-    gpuconv_status status = gc_sweep_write(&measure.sweep, arguments[0], &error);
-    if (status)
-        return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s",
-                              error.message);
-    return GC_EXIT_DONE;
+    return gc_print_refusal(gc_sweep_write(&measure.sweep, arguments[0], &error), &error);
 }
 
 static struct poptOption measure_table[] = {

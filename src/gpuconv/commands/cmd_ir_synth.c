@@ -20,12 +20,6 @@ static struct {
 static const char words_kind[] = "room|plate|spring|cabinet|telephone";
 /* ---- Runs -------------------------------------------------------------------------------------------------------- */
 
-static int report(gpuconv_status status, const gpuconv_error *error) {
-    if (!status)
-        return GC_EXIT_DONE;
-    return gc_print_error(status == GPUCONV_ERROR_ARGUMENT ? GC_EXIT_USAGE : gc_exit_of(status), "%s", error->message);
-}
-
 /* Sets the keys of a room from the options of the same names, of which `rest` says whether one is given besides size,
  * rt60 and distance. */
 static int read_options(gc_room_set *set, bool *rest) {
@@ -47,7 +41,7 @@ static int read_options(gc_room_set *set, bool *rest) {
     if (status == GPUCONV_ERROR_ARGUMENT)
         return gc_print_error(GC_EXIT_USAGE, "--%s; try --help", error.message);
     *rest = *rest || synth.source || synth.receiver || synth.ambisonic || synth.count || synth.images >= 0;
-    return report(status, &error);
+    return gc_print_refusal(status, &error);
 }
 
 static int run_synth(const char **arguments, int count) {
@@ -82,7 +76,7 @@ static int run_synth(const char **arguments, int count) {
         set.seed = (uint64_t)synth.seed;
         set.count = synth.count;
         gc_os_keep_freed_memory(); /* of one room for the next */
-        return report(gc_room_set_write(&set, synth.rate, arguments[1], &error), &error);
+        return gc_print_refusal(gc_room_set_write(&set, synth.rate, arguments[1], &error), &error);
     }
     settings.kind = (gc_synth_kind)kind;
     for (int a = 0; a < 3; a++)
@@ -92,7 +86,7 @@ static int run_synth(const char **arguments, int count) {
     settings.channels = synth.channels ? synth.channels : settings.channels;
     settings.rate = synth.rate;
     settings.seed = (uint64_t)synth.seed;
-    return report(gc_synth_write(&settings, arguments[1], &error), &error);
+    return gc_print_refusal(gc_synth_write(&settings, arguments[1], &error), &error);
 }
 
 static struct poptOption synth_table[] = {

@@ -1,7 +1,6 @@
 /* gpuconv play and gpuconv live: real-time convolution on a sound device. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "gpuconv/play/device.h"
 #include "gpuconv/play/player.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -93,6 +92,16 @@ static void free_responses(play_files *files) {
 
 /* ---- The command ------------------------------------------------------------------------------------------------- */
 
+int gc_list_devices(gc_sound_choice sound) {
+    gpuconv_error error = {0};
+    char *text = gc_sound_devices(sound, &error);
+    if (!text)
+        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
+    (void)fputs(text, stdout); /* gc_end_program reports a failure */
+    free(text);
+    return GC_EXIT_DONE;
+}
+
 static const char words_backend[] = "cpu|cuda";
 
 typedef struct options {
@@ -102,16 +111,6 @@ typedef struct options {
 } options;
 
 static gc_given given_settings[GC_SETTINGS];
-
-static int list_devices(const options *o) {
-    gpuconv_error error = {0};
-    char *text = gc_sound_devices(o->config.sound, &error);
-    if (!text)
-        return gc_print_error(GC_EXIT_FAILED, "%s", error.message);
-    (void)fputs(text, stdout); /* gc_end_program reports a failure */
-    free(text);
-    return GC_EXIT_DONE;
-}
 
 /* Displays the state and handles keys until playing ends: at the end of IN, on a key, after --seconds, on a signal, or
  * when the device fails, which sets *failed. */
@@ -170,7 +169,7 @@ static int open_control(const options *o, gc_play_screen *screen, const gc_contr
     screen->control[i].system = system;
     gpuconv_status status = system->open(where, &screen->control[i].control, &error);
     if (status)
-        return gc_print_error(gc_exit_of(status), "%s", error.message);
+        return gc_print_failure(status, &error);
     screen->controls++;
     if (!o->quiet)
         fprintf(stderr, "gpuconv: remote control: %s\n", system->where(screen->control[i].control));
@@ -186,7 +185,7 @@ static int open_controls(const options *o, gc_play_screen *screen) {
     gpuconv_error error = {0};
     const gc_control_system *midi;
     gpuconv_status status = gc_control_midi(&midi, &error);
-    return status ? gc_print_error(gc_exit_of(status), "%s", error.message)
+    return status ? gc_print_failure(status, &error)
                   : open_control(o, screen, midi, strcmp(o->midi, "none") == 0 ? "" : o->midi);
 }
 
@@ -238,7 +237,7 @@ static int play(const options *o, const char *input, const char *const *response
     if (!status)
         status = gc_player_new(&config, &player, &error);
     if (status)
-        return gc_print_error(gc_exit_of(status), "%s", error.message);
+        return gc_print_failure(status, &error);
     gc_player_view v;
     gc_player_get_view(player, &v);
     if (!o->quiet)
@@ -265,7 +264,7 @@ static int play(const options *o, const char *input, const char *const *response
 static int run(options *o, bool live, const char **paths, int count) {
     o->config.sound = (gc_sound_choice)gc_choose("--sound", o->sound, GC_WORDS_SOUND);
     if (o->list)
-        return list_devices(o);
+        return gc_list_devices(o->config.sound);
     const int backend = gc_choose("--backend", o->backend, words_backend);
     o->config.backend = backend > 0 ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU;
     const int status = gc_given_settings_read(given_settings, &o->config.settings);

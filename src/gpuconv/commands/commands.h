@@ -3,6 +3,7 @@
 #define GPUCONV_COMMANDS_COMMANDS_H
 
 #include "cli/cli.h"
+#include "gpuconv/play/device.h"
 #include "libgpuconv/ir/settings.h"
 
 #include <stdbool.h>
@@ -24,6 +25,14 @@ extern const gc_command *const gc_commands[]; /* NULL at the end */
         "ir-raw", '\0', POPT_ARG_STRING, &(raw), 0, "responses have samples without a header, such as 48000,1,double", \
             "RATE,CHANNELS,ENCODING"                                                                                   \
     }
+
+/* Prints the devices of a sound system. @return GC_EXIT_DONE, or GC_EXIT_FAILED after a message */
+int gc_list_devices(gc_sound_choice sound);
+
+/* Ends a benchmark: prints the error if `status` is not OK, prints the report if it has the list `name`, and frees it.
+ * @return the exit status */
+int gc_finish_bench(gpuconv_status status, const gpuconv_error *error, gpuconv_report *report, const char *name,
+                    const char *format);
 
 /* Prints an error that names the subcommand that `word` was probably meant as, if it is neither a file nor a
  * subcommand.

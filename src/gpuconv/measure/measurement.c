@@ -7,6 +7,7 @@
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/core/number.h"
+#include "libgpuconv/core/statistics.h"
 #include "libgpuconv/dsp/finite.h"
 #include "libgpuconv/ir/object.h"
 #include "libgpuconv/ir/read_files.h"
@@ -317,11 +318,6 @@ static gpuconv_status list_takes(const stream *s, int reference, takes *t, gpuco
     return GPUCONV_OK;
 }
 
-static int compare_numbers(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Compares a part of every sweep with the same part of the sweeps beside it: what differs from both by 10 dB more than
  * the background noise, and more than in the other sweeps, is disturbed. With two sweeps both are. */
 static void compare_part(const stream *s, takes *t, int input, int64_t from, int64_t length, double noise) {
@@ -339,7 +335,7 @@ static void compare_part(const stream *s, takes *t, int input, int64_t from, int
     energy /= t->count;
     for (int k = 0; k < t->count; k++)
         sorted[k] = own[k] = fmin(next[k], next[(k + t->count - 1) % t->count]);
-    qsort(sorted, (size_t)t->count, sizeof *sorted, compare_numbers);
+    gc_sort(sorted, t->count);
     double usual = t->count > 2 ? fmax(sorted[(t->count - 1) / 2], 1e-7 * energy) : 1e-4 * energy;
     double limit = 10 * fmax(usual, 2 * noise * (double)length);
     for (int k = 0; k < t->count; k++)
