@@ -87,11 +87,6 @@ static bool is_named(const unsigned char *bytes, const char *name) {
     return memcmp(bytes, name, 4) == 0;
 }
 
-static void put_name(unsigned char *at, const char *name) {
-    for (int i = 0; i < 4; i++)
-        at[i] = (unsigned char)name[i];
-}
-
 /* ---- Writing the header ------------------------------------------------------------------------------------------ */
 
 /* Appends `bytes` zeros. Returns their address; NULL without memory. */
@@ -145,12 +140,16 @@ static bool read_chunk(const parser *p, int64_t at, chunk *c) {
     return true;
 }
 
+static bool is_printable(const unsigned char *name) {
+    for (int i = 0; i < 4; i++)
+        if (name[i] < ' ' || name[i] > '~')
+            return false;
+    return true;
+}
+
 /* Returns true if the name is printable and the chunk ends in front of `end`. */
 static bool is_whole(const chunk *c, int64_t end) {
-    for (int i = 0; i < 4; i++)
-        if (c->name[i] < ' ' || c->name[i] > '~')
-            return false;
-    return (int64_t)c->size <= end - c->at - 8;
+    return is_printable(c->name) && (int64_t)c->size <= end - c->at - 8;
 }
 
 static int64_t next_chunk(const chunk *c) {
@@ -292,7 +291,7 @@ static void end_header(parser *p, int64_t bytes) {
     unsigned char *data = append(p, 8);
     if (!data)
         return;
-    put_name(data, "data");
+    memcpy(data, "data", 4);
     const int64_t file_bytes = bytes < 0 ? GC_RIFF_UNBOUNDED : p->count + bytes;
     if (p->is_64) {
         put_number(p, data + 4, UINT32_MAX, 4);
@@ -334,9 +333,9 @@ static bool begin_header(parser *p, int64_t at) {
         return false;
     memcpy(to, head, 12);
     if (p->is_64) {
-        put_name(to, "RF64");
+        memcpy(to, "RF64", 4);
         put_number(p, to + 4, UINT32_MAX, 4);
-        put_name(to + 12, "ds64");
+        memcpy(to + 12, "ds64", 4);
         put_number(p, to + 16, 28, 4);
     }
     return true;
@@ -414,13 +413,6 @@ static const layout layouts[] = {{"FORM", "AIFF", 8, 12, 4, 4, true, false, 2, "
                                  {"FORM", "16SV", 8, 12, 4, 4, true, false, 2, "BODY", 0},
                                  {"riff", "wave", 24, 40, 16, 8, false, true, 8, "data", 0},
                                  {"caff", NULL, 0, 8, 4, 8, true, false, 1, "data", 4}};
-
-static bool is_printable(const unsigned char *name) {
-    for (int i = 0; i < 4; i++)
-        if (name[i] < ' ' || name[i] > '~')
-            return false;
-    return true;
-}
 
 /* Finds the samples, and what follows them: chunks, or bytes that no chunk holds. */
 static void walk_chunks(const gc_riff_input *in, const layout *l, gc_extent *e) {

@@ -375,19 +375,13 @@ static gpuconv_status check_type(const char *path, gc_input_kind kind, const str
     return GPUCONV_OK;
 }
 
-/* Opens a path without waiting for a writer of a named pipe: the first read waits, and can be interrupted. */
-static int open_path(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return fd < 0 && errno == EWOULDBLOCK ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : fd;
-}
-
 /* Opens a path, or standard input for "-", of a kind that is allowed, without waiting for the writer of a named pipe.
  * @return FILE, FORMAT (an empty file) */
 static gpuconv_status open_input(const char *path, gc_input_kind kind, int *fd, struct stat *st, gpuconv_error *error) {
     const bool standard = strcmp(path, "-") == 0;
     const char *name = standard ? "standard input" : path;
     gpuconv_status status = GPUCONV_OK;
-    *fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open_path(path);
+    *fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : gc_open_to_read(path);
     if (*fd < 0 || fstat(*fd, st) != 0)
         status = gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", name, strerror(errno));
     else if (standard && isatty(*fd))

@@ -7,6 +7,7 @@
 #include "os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +31,11 @@ int gc_wait_step(const volatile int *cancel) {
         return ECANCELED;
     (void)nanosleep(&step, NULL);
     return gc_flag_is_raised(cancel) ? ECANCELED : 0;
+}
+
+int gc_open_to_read(const char *path) {
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY, fd = open(path, flags | O_NONBLOCK);
+    return fd < 0 && errno == EWOULDBLOCK ? open(path, flags) : fd; /* a lease is broken */
 }
 
 int gc_read_some(int fd, void *to, int64_t bytes, int64_t *got, const volatile int *cancel) {

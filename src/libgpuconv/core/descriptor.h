@@ -11,6 +11,10 @@
 /* Sleeps 0.02 s, the retry interval for operations that cannot be polled. @return 0 or ECANCELED */
 int gc_wait_step(const volatile int *cancel);
 
+/* Opens a file without waiting for a writer of a named pipe: reading waits, and can be interrupted. @return as open()
+ */
+int gc_open_to_read(const char *path);
+
 /* Blocks until data is available and reads at most `bytes` bytes. *got is 0 at the end of the stream.
  * @return 0, ECANCELED or an errno value */
 int gc_read_some(int fd, void *to, int64_t bytes, int64_t *got, const volatile int *cancel);

@@ -16,16 +16,9 @@
 
 enum { PORTION = 1 << 16 };
 
-/* Opens a file without waiting for a writer of a named pipe: reading waits, and can be interrupted. @return as open()
- */
-static int open_to_read(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    return fd < 0 && errno == EWOULDBLOCK ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY) : fd; /* a lease is broken */
-}
-
 gpuconv_status gc_lines_open(gc_lines *l, const char *path, int64_t longest, int64_t most, gpuconv_error *error) {
     struct stat st;
-    *l = (gc_lines){.name = path, .longest = longest, .most = most, .fd = open_to_read(path)};
+    *l = (gc_lines){.name = path, .longest = longest, .most = most, .fd = gc_open_to_read(path)};
     if (l->fd < 0 || fstat(l->fd, &st) != 0)
         return gc_fail(error, GPUCONV_ERROR_FILE, "%s: %s", path, strerror(errno));
     return S_ISDIR(st.st_mode) ? gc_fail(error, GPUCONV_ERROR_FILE, "%s: is a directory", path) : GPUCONV_OK;

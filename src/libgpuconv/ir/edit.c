@@ -15,6 +15,7 @@
 #include "libgpuconv/dsp/resampler.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,10 +114,7 @@ gpuconv_status gpuconv_ir_trim(const gpuconv_ir *ir, double decibels, gpuconv_ir
                 end = i + 1;
     }
     end = gc_max(end, gc_min(ir->lead + 1, ir->frames));
-    gpuconv_ir *made = copy_window(ir, 0, end);
-    if (!made)
-        return fail_memory(error);
-    return gc_ir_finish(made, trimmed, error, "trimmed from %g to %g s, where it stays under %g dB",
+    return gc_ir_finish(copy_window(ir, 0, end), trimmed, error, "trimmed from %g to %g s, where it stays under %g dB",
                         to_seconds(ir, ir->frames), to_seconds(ir, end), decibels);
 }
 
@@ -164,10 +162,8 @@ gpuconv_status gpuconv_ir_delay(const gpuconv_ir *ir, int64_t frames, gpuconv_ir
     gpuconv_status fits = gc_ir_check_memory(ir->planes, (double)ir->frames + (double)frames, 0, error);
     if (fits)
         return fits;
-    gpuconv_ir *made = copy_window(ir, -frames, ir->frames + frames);
-    if (!made)
-        return fail_memory(error);
-    return gc_ir_finish(made, delayed, error, "delayed by %g s", to_seconds(ir, frames));
+    return gc_ir_finish(copy_window(ir, -frames, ir->frames + frames), delayed, error, "delayed by %g s",
+                        to_seconds(ir, frames));
 }
 
 gpuconv_status gpuconv_ir_align(const gpuconv_ir *ir, gpuconv_align how, gpuconv_ir **aligned, gpuconv_error *error) {
@@ -328,13 +324,11 @@ gpuconv_status gpuconv_ir_resample(const gpuconv_ir *ir, double rate, gpuconv_ir
     gpuconv_status status = interpolate(ir, ratio, rate, &made, error);
     if (status)
         return status;
+    char lead[64] = "";
     if (made->lead > 0)
-        return gc_ir_finish(made, resampled, error,
-                            "resampled from %.0f to %.0f Hz, its level rescaled by %.4f, %lld frames of it before time "
-                            "zero",
-                            ir->rate, rate, ir->rate / rate, (long long)made->lead);
-    return gc_ir_finish(made, resampled, error, "resampled from %.0f to %.0f Hz, its level rescaled by %.4f", ir->rate,
-                        rate, ir->rate / rate);
+        (void)snprintf(lead, sizeof lead, ", %lld frames of it before time zero", (long long)made->lead);
+    return gc_ir_finish(made, resampled, error, "resampled from %.0f to %.0f Hz, its level rescaled by %.4f%s",
+                        ir->rate, rate, ir->rate / rate, lead);
 }
 
 gpuconv_status gpuconv_ir_stretch(const gpuconv_ir *ir, double factor, gpuconv_ir **stretched, gpuconv_error *error) {

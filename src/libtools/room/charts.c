@@ -193,7 +193,8 @@ static void set_scales(gc_charts *c) {
     c->delay = fmax(1, delay * 1.1);
 }
 
-double gc_charts_span(const gc_figures *f, int count) {
+/* Returns the seconds in which the slowest of the responses decays by 50 dB: the extent of their waterfalls. */
+static double charts_span(const gc_figures *f, int count) {
     double most = 0.01;
     for (int i = 0; i < count; i++) {
         const gc_decay *decay = f[i].decay;
@@ -205,8 +206,9 @@ double gc_charts_span(const gc_figures *f, int count) {
     return most;
 }
 
-gpuconv_status gc_charts_new(const gc_figures *f, double smoothing, double span, gc_charts **charts,
-                             gpuconv_error *error) {
+/* Analyses a response. Returns MEMORY, CANCELLED. */
+static gpuconv_status charts_new(const gc_figures *f, double smoothing, double span, gc_charts **charts,
+                                 gpuconv_error *error) {
     gc_charts *c = gc_calloc(1, sizeof *c);
     int64_t frames = f->ir->frames, points = gc_bands_points(frames, f->ir->rate);
     double *work = gc_calloc(gc_max(3 * points + 2, 2 * PADDED), (int64_t)sizeof *work);
@@ -241,7 +243,8 @@ void gc_charts_free(gc_charts *c) {
     free(c);
 }
 
-void gc_charts_share_scales(gc_charts *const *charts, int count) {
+/* Gives several analyses the same axes. */
+static void share_scales(gc_charts *const *charts, int count) {
     double seconds = 0, top = -HUGE_VAL, delay = 0;
     for (int k = 0; k < count; k++) {
         seconds = fmax(seconds, charts[k]->seconds);
@@ -317,17 +320,23 @@ void gc_charts_panels(const gc_charts *c, gc_panel panel[GC_CHARTS_PANELS]) {
                           .rows = ROWS};
 }
 
+gpuconv_status gc_charts_new_all(const gc_figures *figures, int count, double smoothing, gc_charts **charts,
+                                 gpuconv_error *error) {
+    const double span = charts_span(figures, count);
+    gpuconv_status status = GPUCONV_OK;
+    for (int k = 0; k < count && !status; k++)
+        status = charts_new(&figures[k], smoothing, span, &charts[k], error);
+    if (!status)
+        share_scales(charts, count);
+    return status;
+}
+
 gpuconv_status gc_charts_draw(const gc_figures *figures, int count, double smoothing, const char *plot,
                               gpuconv_error *error) {
     gc_charts *charts[GC_CHARTS_FILES] = {NULL};
     gc_panel own[GC_CHARTS_PANELS], panels[GC_CHARTS_PANELS * GC_CHARTS_FILES];
-    gpuconv_status status = GPUCONV_OK;
     count = count < GC_CHARTS_FILES ? count : GC_CHARTS_FILES;
-    double span = gc_charts_span(figures, count);
-    for (int k = 0; k < count && !status; k++)
-        status = gc_charts_new(&figures[k], smoothing, span, &charts[k], error);
-    if (!status)
-        gc_charts_share_scales(charts, count);
+    gpuconv_status status = gc_charts_new_all(figures, count, smoothing, charts, error);
     for (int k = 0; k < count && !status; k++) {
         gc_charts_panels(charts[k], own);
         for (int i = 0; i < GC_CHARTS_PANELS; i++)

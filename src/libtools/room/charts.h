@@ -15,18 +15,12 @@ enum { GC_CHARTS_PANELS = 6, GC_CHARTS_FILES = 4 /* side by side in a drawing */
 
 typedef struct gc_charts gc_charts;
 
-/* Returns the seconds in which the slowest of the responses decays by 50 dB: the extent of their waterfalls. */
-double gc_charts_span(const gc_figures *figures, int count);
-
-/* Analyses a response. @param smoothing width of the smoothing in octaves, such as 1.0 / 6; 0: none
- * @param span of gc_charts_span
+/* Analyses responses for drawings with the same axes, into charts[0] .. charts[count - 1], which are NULL before; they
+ * are freed also after a failure. @param smoothing width of the smoothing in octaves, such as 1.0 / 6; 0: none
  * @return MEMORY, CANCELLED */
-gpuconv_status gc_charts_new(const gc_figures *figures, double smoothing, double span, gc_charts **charts,
-                             gpuconv_error *error);
+gpuconv_status gc_charts_new_all(const gc_figures *figures, int count, double smoothing, gc_charts **charts,
+                                 gpuconv_error *error);
 void gc_charts_free(gc_charts *charts);
-
-/* Gives several analyses the same axes. */
-void gc_charts_share_scales(gc_charts *const *charts, int count);
 
 /* Fills the panels, which point into `charts`. */
 void gc_charts_panels(const gc_charts *charts, gc_panel panel[GC_CHARTS_PANELS]);

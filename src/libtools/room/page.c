@@ -421,11 +421,8 @@ static gpuconv_status put_bands(const gc_page_config *c, FILE *to, gpuconv_error
 static gpuconv_status put_charts(const gc_page_config *c, FILE *to, gpuconv_error *error) {
     gc_charts **charts = gc_calloc(c->count, (int64_t)sizeof(gc_charts *));
     gpuconv_status status = charts ? GPUCONV_OK : gc_fail_memory(error, c->path);
-    double span = gc_charts_span(c->figures, c->count);
-    for (int k = 0; k < c->count && !status; k++)
-        status = gc_charts_new(&c->figures[k], c->smoothing, span, &charts[k], error);
     if (!status)
-        gc_charts_share_scales(charts, c->count);
+        status = gc_charts_new_all(c->figures, c->count, c->smoothing, charts, error);
     for (int k = 0; k < c->count && !status; k++) {
         gc_panel panels[GC_CHARTS_PANELS];
         gc_charts_panels(charts[k], panels);
