@@ -398,9 +398,8 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
                                      gpuconv_error *error) {
     const gc_measurement_config *c = s->config;
     const float *plane[GC_MEASURE_INPUTS];
-    float *out[GC_MEASURE_INPUTS];
     gc_sweep_channel *found[GC_MEASURE_INPUTS], kept[GC_MEASURE_INPUTS];
-    gpuconv_ir *recording = NULL, *measured = NULL;
+    gpuconv_ir *recording = NULL;
     int count = 0;
     double seconds = c->length > 0 ? c->length : c->sweep.silence;
     int64_t frames = gc_max(1, gc_min(s->period, llrint(seconds * c->sweep.rate)));
@@ -410,11 +409,7 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
             kept[count] = result->channel[i];
             plane[count++] = mean + i * s->period;
         }
-    float *memory = gc_calloc(frames * count, sizeof *memory);
-    for (int i = 0; i < count && memory; i++)
-        out[i] = memory + i * frames;
-    gpuconv_status status = memory ? gpuconv_ir_new(plane, count, s->period, c->sweep.rate, &recording, error)
-                                   : gc_fail_memory(error, path);
+    gpuconv_status status = gpuconv_ir_new(plane, count, s->period, c->sweep.rate, &recording, error);
     if (!status && c->recording)
         status = gc_ir_write(recording, c->recording, true, error);
     result->channels = count;
@@ -423,7 +418,7 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
     if (!status) {
         const gc_sweep_division division = {
             .frames = frames, .microphone = s->microphones, .distortion = result->distortion};
-        status = gc_sweep_divide(recording, s->sweep, &division, out, kept, error);
+        status = gc_sweep_respond(recording, s->sweep, &division, path, kept, &result->delay, error);
     }
     for (int i = 0; i < count && !status; i++) {
         found[i]->inr = kept[i].inr;
@@ -431,15 +426,7 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
         found[i]->sensitivity = kept[i].sensitivity;
         found[i]->timing = kept[i].timing;
     }
-    if (!status)
-        status = gpuconv_ir_new((const float *const *)out, count, frames, c->sweep.rate, &measured, error);
-    if (!status) {
-        result->delay = (double)gpuconv_ir_onset(measured, -20) / c->sweep.rate;
-        status = gc_ir_write(measured, path, true, error);
-    }
-    gpuconv_ir_free(measured);
     gpuconv_ir_free(recording);
-    free(memory);
     return status;
 }
 

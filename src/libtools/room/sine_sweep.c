@@ -614,12 +614,11 @@ gpuconv_status gc_sweep_find(const float *channel, int64_t frames, const gpuconv
 /* Returns the ratio of the highest mean energy in 10 ms to the mean energy before time zero, in dB. Nothing but noise
  * lies there: the harmonics of a sweep of T seconds arrive more than T / 20 earlier, and 5 ms are left to the band
  * limits. */
-static double range_above_noise(const divider *d, int64_t start, const float *response, int64_t frames,
-                                const gpuconv_ir *sweep) {
+static double range_above_noise(const divider *d, const float *response, int64_t frames, const gpuconv_ir *sweep) {
     int64_t gap = (int64_t)(0.005 * sweep->rate), part = gc_max(1, (int64_t)(0.01 * sweep->rate));
     int64_t from = gc_min((int64_t)(0.1 * sweep->rate), sounding_frames(sweep) / 20), count = 0;
     double noise = 0, highest = 0;
-    for (int64_t i = start - from; i < start - gap; i++, count++)
+    for (int64_t i = -from; i < -gap; i++, count++)
         noise += pow(d->re[(i + d->points) % d->points] / (double)d->points, 2);
     for (int64_t i = 0; i + part <= frames; i += part) {
         double sum = 0;
@@ -639,11 +638,11 @@ static bool solve_channel(divider *d, const gc_sweep_division *v, const gpuconv_
         return false;
     /* Negative times, which contain the harmonics, are at the end of the period and are not copied. */
     for (int64_t i = 0; i < v->frames; i++)
-        out[i] = (float)(d->re[(i + v->start + d->points) % d->points] / (double)d->points);
+        out[i] = (float)(d->re[i % d->points] / (double)d->points);
     if (!gc_acoustics_of(out, v->frames, sweep->rate, 0, &a, NULL))
         return false;
     /* A short response does not show where noise ends the decay. */
-    found->inr = fmin(a.inr, range_above_noise(d, v->start, out, v->frames, sweep));
+    found->inr = fmin(a.inr, range_above_noise(d, out, v->frames, sweep));
     found->ends_early = a.doubt & (GC_DOUBT_END20 | GC_DOUBT_END30);
     found->decays = !(a.centre < 0.001 && isnan(a.t20)); /* s: a cable, or a converter, has only the direct sound */
     found->sensitivity = m->sensitivity;
@@ -669,11 +668,31 @@ gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sw
             times = false;
         }
         if (good && v->distortion)
-            good = distortion_measure(d.re, d.points, sweep->rate, v->start + gc_channel_find_onset(out[c], v->frames),
-                                      &growth, &v->distortion[c]);
+            good = distortion_measure(d.re, d.points, sweep->rate, gc_channel_find_onset(out[c], v->frames), &growth,
+                                      &v->distortion[c]);
     }
     free(d.re);
     return good ? GPUCONV_OK : gc_fail_memory(error, "the division by the sweep");
+}
+
+gpuconv_status gc_sweep_respond(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_division *v,
+                                const char *response, gc_sweep_channel *found, double *delay, gpuconv_error *error) {
+    const int channels = recording->planes;
+    gpuconv_ir *made = NULL;
+    float *taps = gc_calloc(channels * v->frames, sizeof *taps), *out[GC_MAX_CHANNELS];
+    for (int c = 0; c < channels; c++)
+        out[c] = taps + c * v->frames;
+    gpuconv_status status =
+        taps ? gc_sweep_divide(recording, sweep, v, out, found, error) : gc_fail_memory(error, response);
+    if (!status)
+        status = gpuconv_ir_new((const float *const *)out, channels, v->frames, sweep->rate, &made, error);
+    if (!status) {
+        *delay = (double)gpuconv_ir_onset(made, -20) / sweep->rate;
+        status = gc_ir_write(made, response, true, error);
+    }
+    gpuconv_ir_free(made);
+    free(taps);
+    return status;
 }
 
 /* Returns the channel with the largest crest. */
@@ -738,10 +757,9 @@ static gpuconv_status read_files(const char *recorded, const char *played, gpuco
     return status;
 }
 
-/* Finds the sweep in every channel, divides by it and writes the response. @param out a plane of `frames` a channel */
-static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_job *job, float **out,
+/* Finds the sweep in every channel, divides by it and writes the response. */
+static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_job *job,
                             int64_t frames, gc_sweep_found *found, gpuconv_error *error) {
-    gpuconv_ir *divided = NULL;
     gc_microphone *microphones = NULL;
     gpuconv_status status = gc_microphones_new(&job->microphones, recording->planes, &microphones, error);
     for (int c = 0; c < recording->planes && !status; c++)
@@ -751,15 +769,8 @@ static gpuconv_status solve(const gpuconv_ir *recording, const gpuconv_ir *sweep
     if (!status) {
         const gc_sweep_division division = {
             .frames = frames, .microphone = microphones, .distortion = found->distortion};
-        status = gc_sweep_divide(recording, sweep, &division, out, found->channel, error);
+        status = gc_sweep_respond(recording, sweep, &division, job->response, found->channel, &found->delay, error);
     }
-    if (!status)
-        status = gpuconv_ir_new((const float *const *)out, recording->planes, frames, sweep->rate, &divided, error);
-    if (!status) {
-        found->delay = (double)gpuconv_ir_onset(divided, -20) / sweep->rate;
-        status = gc_ir_write(divided, job->response, true, error);
-    }
-    gpuconv_ir_free(divided);
     gc_microphones_free(microphones, recording->planes);
     return status;
 }
@@ -774,8 +785,6 @@ static int64_t response_frames(const gpuconv_ir *recording, const gpuconv_ir *sw
 gpuconv_status gc_sweep_read(const gc_sweep_job *job, gc_sweep_found *found, gpuconv_error *error) {
     const char *const path[] = {job->recording, job->sweep};
     gpuconv_ir *recording = NULL, *sweep = NULL;
-    float **planes = NULL;
-    int64_t frames = 0;
     *found = (gc_sweep_found){0};
     gpuconv_status status = gc_ir_keep_files(job->response, path, 2, error);
     if (!status)
@@ -785,23 +794,15 @@ gpuconv_status gc_sweep_read(const gc_sweep_job *job, gc_sweep_found *found, gpu
     if (!status && !(job->seconds >= 0 && job->seconds <= 600))
         status = gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is 0 to 600 s long");
     if (!status) {
-        frames = response_frames(recording, sweep, job->seconds);
-        planes = gc_calloc(recording->planes, (int64_t)sizeof(float *));
         found->channels = recording->planes;
         found->channel = gc_calloc(recording->planes, (int64_t)sizeof *found->channel);
         if (job->distortion)
             found->distortion = gc_calloc(recording->planes, (int64_t)sizeof *found->distortion);
-        bool good = planes && found->channel && (found->distortion || !job->distortion);
+        bool good = found->channel && (found->distortion || !job->distortion);
         status = good ? GPUCONV_OK : gc_fail_memory(error, job->response);
     }
-    for (int c = 0; !status && c < recording->planes; c++)
-        if (!(planes[c] = gc_calloc(frames, sizeof **planes)))
-            status = gc_fail_memory(error, job->response);
     if (!status)
-        status = solve(recording, sweep, job, planes, frames, found, error);
-    for (int c = 0; planes && c < recording->planes; c++)
-        free(planes[c]);
-    free(planes);
+        status = solve(recording, sweep, job, response_frames(recording, sweep, job->seconds), found, error);
     gpuconv_ir_free(recording);
     gpuconv_ir_free(sweep);
     return status;

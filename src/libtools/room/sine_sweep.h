@@ -123,7 +123,6 @@ gpuconv_status gc_sweep_find(const float *channel, int64_t frames, const gpuconv
                              gpuconv_error *error);
 
 typedef struct gc_sweep_division {
-    int64_t start;                   /* frame of the recording that is time zero of the response */
     int64_t frames;                  /* of the response */
     const gc_microphone *microphone; /* of every channel: their responses are divided out */
     gc_distortion *distortion;       /* gets that of every channel; NULL: it is not measured */
@@ -137,6 +136,11 @@ typedef struct gc_sweep_division {
  * @return MEMORY, CANCELLED; UNSUPPORTED (the distortion of a sweep that is not exponential) */
 gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_division *division,
                                float *const *out, gc_sweep_channel *found, gpuconv_error *error);
+
+/* Does so and writes the response as floats. @param delay gets the seconds until its direct sound
+ * @return as gc_sweep_divide, and as gpuconv_ir_new and gc_ir_write */
+gpuconv_status gc_sweep_respond(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_division *division,
+                                const char *response, gc_sweep_channel *found, double *delay, gpuconv_error *error);
 
 /* A recording of a sweep. */
 typedef struct gc_sweep_job {
