@@ -107,6 +107,16 @@ static void put_first_words(FILE *f, const char *group) {
         fputs(" help", f);
 }
 
+/* Writes the cases that find the command: names of two words first. */
+static void put_cases(FILE *f) {
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 1; gc_commands[i]; i++) {
+            const char *words = words_of(gc_commands[i]);
+            if ((strchr(words, ' ') != NULL) == (pass == 0))
+                fprintf(f, "    '%s%s) command='%s' ;;\n", words, pass ? " '*" : "'", words);
+        }
+}
+
 static void write_bash(const char *folder) {
     FILE *f = gc_manual_open(folder, "gpuconv.bash");
     fputs(
@@ -127,12 +137,7 @@ static void write_bash(const char *folder) {
         "    elif [[ $value == --*=* ]]; then\n        option=${value%%=*} prefix=$option= value=${value#*=}\n    fi\n"
         "    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n",
         f);
-    for (int pass = 0; pass < 2; pass++) /* names of two words first */
-        for (int i = 1; gc_commands[i]; i++) {
-            const char *words = words_of(gc_commands[i]);
-            if ((strchr(words, ' ') != NULL) == (pass == 0))
-                fprintf(f, "    '%s%s) command='%s' ;;\n", words, pass ? " '*" : "'", words);
-        }
+    put_cases(f);
     fputs("    esac\n    case $command in\n", f);
     for (int i = 0; gc_commands[i]; i++)
         bash_command(f, gc_commands[i]);
@@ -175,12 +180,7 @@ static void write_zsh(const char *folder) {
     fputs("#compdef gpuconv\n# Completion of gpuconv for zsh, made from its tables of options.\n_gpuconv() {\n"
           "    local command=''\n    case \"${words[2]} ${words[3]}\" in\n",
           f);
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 1; gc_commands[i]; i++) {
-            const char *words = words_of(gc_commands[i]);
-            if ((strchr(words, ' ') != NULL) == (pass == 0))
-                fprintf(f, "    '%s%s) command='%s' ;;\n", words, pass ? " '*" : "'", words);
-        }
+    put_cases(f);
     fputs("    esac\n    if ((CURRENT == 2)); then\n        compadd --", f);
     put_first_words(f, "");
     fputs("\n    elif ((CURRENT == 3)) && [[ ${words[2]} == ir ]]; then\n        compadd --", f);

@@ -292,9 +292,7 @@ void gc_lab_code_free(gc_lab_code *code) {
 /* ---- PTX --------------------------------------------------------------------------------------------------------- */
 
 #ifdef LAB_PTX_FILES /* generated header; each line is LAB_PTX(name of the .cu file, "path of the .ptx file") */
-#define LAB_PTX(name, path)                                                                                            \
-    __asm__(".section .rodata\nlab_ptx_" #name ":\n.incbin \"" path "\"\n.byte 0\n.previous\n");                       \
-    extern const char lab_ptx_##name[];
+#define LAB_PTX(name, path) EMBED(lab_ptx_##name, path)
 #include LAB_PTX_FILES
 #undef LAB_PTX
 #endif

@@ -52,6 +52,13 @@ static void put_text(FILE *to, const char *text) {
     }
 }
 
+/* Writes a text between two pieces of markup. */
+static void put_in(FILE *to, const char *before, const char *text, const char *after) {
+    fputs(before, to);
+    put_text(to, text);
+    fputs(after, to);
+}
+
 /* ---- Axes -------------------------------------------------------------------------------------------------------- */
 
 typedef struct axis {
@@ -112,14 +119,12 @@ static void draw_grid(FILE *to, const axis *x, const axis *y) {
 
 static void begin_svg(FILE *to, const char *label) {
     fprintf(to, "<svg viewBox='0 0 %d %d' role='img' aria-label='", WIDTH, HEIGHT);
-    put_text(to, label);
-    fputs("'>\n", to);
+    put_in(to, "", label, "'>\n");
 }
 
 static void label_x_axis(FILE *to, const char *text) {
     fprintf(to, "<text x='%d' y='%d' class='m'>", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8);
-    put_text(to, text);
-    fputs("</text>\n", to);
+    put_in(to, "", text, "</text>\n");
 }
 
 /* ---- Sweeps ------------------------------------------------------------------------------------------------------ */
@@ -149,9 +154,7 @@ static void draw_column(FILE *to, const json_t *sweep, size_t column, const axis
 static void draw_sweep(FILE *to, const char *name, const json_t *sweep) {
     const json_t *points = json_object_get(sweep, "points"), *point;
     size_t count = json_array_size(points), columns = json_array_size(json_object_get(sweep, "columns")), i;
-    fputs("<section><h3>", to);
-    put_text(to, name);
-    fputs("</h3>\n", to);
+    put_in(to, "<section><h3>", name, "</h3>\n");
     double most = 0, least = HUGE_VAL;
     json_array_foreach(points, i, point) for (size_t c = 1; c < json_array_size(point); c++) {
         double v = json_number_value(json_array_get(point, c));
@@ -159,9 +162,7 @@ static void draw_sweep(FILE *to, const char *name, const json_t *sweep) {
         least = v > 0 ? fmin(least, v) : least;
     }
     if (count < 2 || !(most > 0)) {
-        fputs("<p>Not measured: ", to);
-        put_text(to, gc_lab_row_text(sweep, "missing"));
-        fputs("</p></section>\n", to);
+        put_in(to, "<p>Not measured: ", gc_lab_row_text(sweep, "missing"), "</p></section>\n");
         return;
     }
     double first = json_number_value(json_array_get(json_array_get(points, 0), 0)),
@@ -199,8 +200,7 @@ static void draw_roofline(FILE *to, const json_t *report) {
     if (!(copy > 0 && fp32 > 0))
         return;
     axis x = {1.0 / 32, 4096, 1, LEFT, WIDTH - RIGHT}, y = {1e-3, 2e3, 1, HEIGHT - BOTTOM, TOP};
-    fputs("<section><h3>Roofline: ", to);
-    put_text(to, gc_lab_row_text(json_object_get(report, "device"), "name"));
+    put_in(to, "<section><h3>Roofline: ", gc_lab_row_text(json_object_get(report, "device"), "name"), "");
     fputs(
         "</h3>\n<p>Every variant on the GPU, by its operations per byte. The sloped line is the peak rate of memory, the "
         "level lines are the peak rates of arithmetic. <span class='lm'>&#9679;</span> limited by memory, <span "
@@ -221,9 +221,7 @@ static void draw_roofline(FILE *to, const json_t *report) {
         gc_print(to, "<circle cx='%.1f' cy='%.1f' r='3.5' class='%s'><title>", to_svg(&x, intensity), to_svg(&y, rate),
                  strcmp(gc_lab_row_text(row, "bound"), "arithmetic") == 0 ? "a" : "b");
         put_text(to, gc_lab_row_text(row, "module"));
-        fputs(": ", to);
-        put_text(to, gc_lab_row_text(row, "variant"));
-        fputs("</title></circle>\n", to);
+        put_in(to, ": ", gc_lab_row_text(row, "variant"), "</title></circle>\n");
     }
     label_x_axis(to, "operations per byte (y: TFLOP/s)");
     fputs("</svg></section>\n", to);
@@ -240,8 +238,7 @@ static void put_paragraphs(FILE *to, const char *text) {
         free(part);
         fputs("</p>\n<p>", to);
     }
-    put_text(to, text);
-    fputs("</p>\n", to);
+    put_in(to, "", text, "</p>\n");
 }
 
 static void put_time(FILE *to, double seconds) {
@@ -297,23 +294,15 @@ static void put_measured(FILE *to, const json_t *row, bool is_recorded, double l
 static void put_row(const page *p, const json_t *row, double longest) {
     bool is_recorded;
     const json_t *shown = shown_row(p, row, &is_recorded);
-    fputs("<tr><th>", p->to);
-    put_text(p->to, gc_lab_row_text(row, "variant"));
-    fputs("</th><td class='w'>", p->to);
-    put_text(p->to, gc_lab_row_text(row, "where"));
-    fputs("</td>", p->to);
+    put_in(p->to, "<tr><th>", gc_lab_row_text(row, "variant"), "</th><td class='w'>");
+    put_in(p->to, "", gc_lab_row_text(row, "where"), "</td>");
     if (strcmp(gc_lab_row_text(shown, "state"), "measured") != 0) {
-        fputs("<td colspan='3' class='s'>", p->to);
-        put_text(p->to, gc_lab_row_text(row, "state"));
-        fputs(": ", p->to);
-        put_text(p->to, gc_lab_row_text(row, "why"));
-        fputs("</td></tr>\n", p->to);
+        put_in(p->to, "<td colspan='3' class='s'>", gc_lab_row_text(row, "state"), ": ");
+        put_in(p->to, "", gc_lab_row_text(row, "why"), "</td></tr>\n");
         return;
     }
     put_measured(p->to, shown, is_recorded, longest);
-    fputs("<td class='c'>", p->to);
-    put_text(p->to, gc_lab_row_text(row, "course"));
-    fputs("</td></tr>\n", p->to);
+    put_in(p->to, "<td class='c'>", gc_lab_row_text(row, "course"), "</td></tr>\n");
 }
 
 static bool is_of(const json_t *row, const gc_lab_module *module, const char *size) {
@@ -330,9 +319,7 @@ static void put_table(const page *p, const gc_lab_module *module, size_t first) 
     size_t i;
     json_array_foreach(rows, i, row) if (is_of(row, module, size)) longest =
         fmax(longest, gc_lab_row_number(shown_row(p, row, &ignored), "median"));
-    fputs("<h4>", p->to);
-    put_text(p->to, size);
-    fputs("</h4><table>\n", p->to);
+    put_in(p->to, "<h4>", size, "</h4><table>\n");
     for (i = first; i < json_array_size(rows) && is_of(json_array_get(rows, i), module, size); i++)
         put_row(p, json_array_get(rows, i), longest);
     fputs("</table>\n", p->to);
@@ -378,20 +365,15 @@ static void put_rungs(const page *p, const gc_lab_module *module) {
     for (int i = 0; i < module->variant_count; i++) {
         const gc_lab_variant *v = &module->variants[i];
         gc_lab_code code;
-        fputs("<h4>", p->to);
-        put_text(p->to, v->name);
-        fputs("</h4>\n<p>", p->to);
+        put_in(p->to, "<h4>", v->name, "</h4>\n<p>");
         put_text(p->to, v->changed);
         if (gc_lab_code_find(module, i, &code, NULL) != GPUCONV_OK)
             code = (gc_lab_code){0};
         if (code.same) {
-            fputs(" (the code of <b>", p->to);
-            put_text(p->to, code.same->name);
-            fputs("</b>)", p->to);
+            put_in(p->to, " (the code of <b>", code.same->name, "</b>)");
         }
         if (v->limit) {
-            fputs("</p>\n<p><b>Limit:</b> ", p->to);
-            put_text(p->to, v->limit);
+            put_in(p->to, "</p>\n<p><b>Limit:</b> ", v->limit, "");
         }
         fputs("</p>\n", p->to);
         if (code.count && !code.same)
@@ -415,9 +397,7 @@ static void put_module(const page *p, const gc_lab_module *module) {
     size_t i;
     fprintf(to, "<section id='%s'><h2>", module->name);
     put_text(to, module->title);
-    fputs("</h2>\n<p class='c'>", to);
-    put_text(to, module->course);
-    fputs("</p>\n", to);
+    put_in(to, "</h2>\n<p class='c'>", module->course, "</p>\n");
     put_paragraphs(to, module->idea);
     put_tables(p, module);
     json_array_foreach(json_object_get(p->report, "effects"), i, effect) {
@@ -499,9 +479,7 @@ void gc_lab_write_page(const json_t *report, FILE *to) {
     fputs("<nav>", to);
     for (int i = 0; i < count; i++)
         fprintf(to, "<a href='#%s'>%s</a>", modules[i]->name, modules[i]->name);
-    fputs("</nav>\n<p class='c' style='white-space:pre-line'>", to);
-    put_text(to, gc_lab_courses);
-    fputs("</p>\n", to);
+    put_in(to, "</nav>\n<p class='c' style='white-space:pre-line'>", gc_lab_courses, "</p>\n");
     draw_roofline(to, json_object_get(json_object_get(report, "device"), "missing") ? recorded : report);
     sweeps = json_object_get(report, "sweeps");
     if (json_object_size(sweeps) == 0 && json_object_get(json_object_get(report, "device"), "missing"))

@@ -373,6 +373,12 @@ void gc_html_text(const char *text, FILE *to) {
     }
 }
 
+void gc_html_put(const char *before, const char *text, const char *after, FILE *to) {
+    fputs(before, to);
+    gc_html_text(text, to);
+    fputs(after, to);
+}
+
 /* Writes a value; a measurement with its unit. */
 static void put_value(const json_t *value, FILE *to) {
     char text[64];
@@ -394,9 +400,7 @@ static void put_html_section(json_t *section, FILE *to) {
     json_t *value;
     fputs("<table>\n", to);
     json_object_foreach(section, name, value) {
-        fputs("<tr><th>", to);
-        gc_html_text(name, to);
-        fputs("</th><td>", to);
+        gc_html_put("<tr><th>", name, "</th><td>", to);
         put_value(value, to);
         fputs("</td></tr>\n", to);
     }
@@ -434,9 +438,7 @@ gpuconv_status gc_report_write_html(const gpuconv_report *r, FILE *to) {
         if (strcmp(title, "environment") == 0 ||
             (json_is_array(part) && !json_object_get(json_array_get(part, 0), "label")))
             continue;
-        fputs("<h2>", to);
-        gc_html_text(title, to);
-        fputs("</h2>\n", to);
+        gc_html_put("<h2>", title, "</h2>\n", to);
         if (!json_is_array(part)) {
             put_html_section(part, to);
             continue;

@@ -48,4 +48,7 @@ gpuconv_status gc_report_write_html(const gpuconv_report *report, FILE *to);
 /* Writes a text as HTML: markup and quotes as entities, control characters as escapes; at most 500 bytes of it. */
 void gc_html_text(const char *text, FILE *to);
 
+/* Writes a text so between two pieces of markup. */
+void gc_html_put(const char *before, const char *text, const char *after, FILE *to);
+
 #endif

@@ -364,9 +364,7 @@ static void put_drawings(const char *svg, const char *name, FILE *to) {
     for (const char *next; svg && *svg; svg = next) {
         next = strstr(svg + 1, GC_SVG_BEGIN);
         next = next ? next : svg + strlen(svg);
-        fputs("<img alt=\"drawing of ", to);
-        gc_html_text(name, to);
-        fputs("\" src=\"data:image/svg+xml,", to);
+        gc_html_put("<img alt=\"drawing of ", name, "\" src=\"data:image/svg+xml,", to);
         for (const char *c = svg; c < next; c++)
             if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
                 strchr(" .,-_/:=;()", *c))
@@ -383,9 +381,7 @@ static gpuconv_status put_panels(const char *title, const gc_panel *panels, int 
     char *svg = NULL;
     gpuconv_status status = gc_plot_panels_svg(panels, count, &svg, error);
     if (!status) {
-        fputs("<h2>", to);
-        gc_html_text(title, to);
-        fputs("</h2>\n", to);
+        gc_html_put("<h2>", title, "</h2>\n", to);
         put_drawings(svg, title, to);
     }
     free(svg);
@@ -451,17 +447,13 @@ static gpuconv_status put_figures(const gc_page_config *c, FILE *to, gpuconv_err
 
 /* Writes the beginning of a page. */
 static void put_head(const char *title, const char *heading, FILE *to) {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-          "<meta name=\"viewport\" content=\"width=device-width\">\n"
-          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
-          "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
-          to);
-    gc_html_text(title, to);
-    fputs("</title>\n<style>\n", to);
+    gc_html_put("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                "<meta name=\"viewport\" content=\"width=device-width\">\n"
+                "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
+                "'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
+                title, "</title>\n<style>\n", to);
     fputs(gc_page_style, to);
-    fputs("</style>\n</head>\n<body>\n<h1>", to);
-    gc_html_text(heading, to);
-    fputs("</h1>\n", to);
+    gc_html_put("</style>\n</head>\n<body>\n<h1>", heading, "</h1>\n", to);
 }
 
 static gpuconv_status put_page(const gc_page_config *c, const tracks *t, FILE *to, gpuconv_error *error) {
