@@ -182,9 +182,8 @@ class ImpulseResponse:
 
         Raises ModuleNotFoundError without matplotlib.
         """
-        places = [(i, o) for i in range(self.inputs) for o in range(self.outputs)]
-        named = [(f"{i + 1} to {o + 1}" if self.routed else f"channel {o + 1}", self.taps(i, o)) for i, o in places]
-        return figure(repr(self)[1:-1], [(name, taps) for name, taps in named if taps is not None], self.rate)
+        named = [(f"{i + 1} to {o + 1}" if self.routed else f"channel {o + 1}", taps) for (i, o), taps in self._all_taps().items()]
+        return figure(repr(self)[1:-1], named, self.rate)
 
     def _repr_png_(self) -> Optional[bytes]:
         try:
@@ -196,9 +195,7 @@ class ImpulseResponse:
         return page(repr(self)[1:-1], self.numpy().reshape(-1, self.frames), self.rate, self._repr_png_())
 
     def __reduce__(self) -> Any:
-        places = [(i, o) for i in range(self.inputs) for o in range(self.outputs)]
-        routes = {place: taps for place in places if (taps := self.taps(*place)) is not None}
-        return _restore, (routes, self.inputs, self.outputs, self.rate, self.routed, self.lead, self.history)
+        return _restore, (self._all_taps(), self.inputs, self.outputs, self.rate, self.routed, self.lead, self.history)
 
     @property
     def inputs(self) -> int:
@@ -242,14 +239,16 @@ class ImpulseResponse:
         found: Any = self._ir.taps(input, output)
         return found if found is None else np.asarray(found)
 
+    def _all_taps(self) -> dict[tuple[int, int], np.ndarray]:
+        """Returns the taps of all routes by their inputs and outputs."""
+        places = ((i, o) for i in range(self.inputs) for o in range(self.outputs))
+        return {place: taps for place in places if (taps := self.taps(*place)) is not None}
+
     def numpy(self) -> np.ndarray:
         """Returns the taps as (outputs, frames), or (inputs, outputs, frames) if there are several inputs."""
         full = np.zeros((self.inputs, self.outputs, self.frames), np.float32)
-        for i in range(self.inputs):
-            for o in range(self.outputs):
-                taps = self.taps(i, o)
-                if taps is not None:
-                    full[i, o] = taps
+        for place, taps in self._all_taps().items():
+            full[place] = taps
         return full[0] if self.inputs == 1 else full
 
     def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:

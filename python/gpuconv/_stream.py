@@ -229,11 +229,7 @@ class StreamingConvolver:
         self._stream.swap_routes(routes._ir, real("seconds", seconds))
         self._decay(seconds)
         self._frames = max(self._frames, routes.frames)
-        for i in range(self.channels):
-            for o in range(self.outputs):
-                taps = routes.taps(i, o)
-                if taps is not None:
-                    self._exchanged[i, o] = taps
+        self._exchanged.update(routes._all_taps())
 
     def _check_kind(self, name: str, kind: str) -> None:
         if kind != self._kind:
@@ -249,13 +245,7 @@ class StreamingConvolver:
 
     def _present(self) -> ImpulseResponse:
         """Returns the response with the routes that were exchanged."""
-        routes = {}
-        for i in range(self.channels):
-            for o in range(self.outputs):
-                taps = self._exchanged.get((i, o), self._response.taps(i, o))
-                if taps is not None:
-                    routes[i, o] = taps
-        return ImpulseResponse.matrix(routes, self._response.rate, inputs=self.channels, outputs=self.outputs)
+        return ImpulseResponse.matrix({**self._response._all_taps(), **self._exchanged}, self._response.rate, inputs=self.channels, outputs=self.outputs)
 
 
 def _on_gpu(array: Any) -> bool:

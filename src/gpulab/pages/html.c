@@ -259,10 +259,7 @@ typedef struct page {
 
 /* Returns the row to show: the recorded one for a variant that was skipped because there is no GPU. */
 static const json_t *shown_row(const page *p, const json_t *row, bool *is_recorded) {
-    const json_t *other = gc_lab_is_skipped_without_gpu(p->report, row)
-                              ? gc_lab_recorded_find(p->recorded, gc_lab_row_text(row, "module"),
-                                                     gc_lab_row_text(row, "variant"), gc_lab_row_text(row, "size"))
-                              : NULL;
+    const json_t *other = gc_lab_recorded_instead(p->report, p->recorded, row);
     *is_recorded = other != NULL;
     return other ? other : row;
 }

@@ -27,8 +27,9 @@ typedef enum gc_lab_detail {
 /* Writes a measured row as one text. */
 void gc_lab_recorded_format(const json_t *row, gc_lab_detail detail, char *text, size_t room);
 
-/* Returns whether a row of a report is a variant that was skipped because the machine has no GPU. */
-bool gc_lab_is_skipped_without_gpu(const json_t *report, const json_t *row);
+/* Returns the recorded row of a variant that a report has skipped because the machine has no GPU; NULL: it has not, or
+ * there is none. */
+const json_t *gc_lab_recorded_instead(const json_t *report, const json_t *recorded, const json_t *row);
 
 /* Checks that a report has the form that gpulab writes, so that the tables and the page can rely on it: known members
  * have their types, every row has its names, numbers lie within 1e18, times are at least 1e-18, values of a sweep are 0

@@ -85,9 +85,12 @@ void gc_lab_recorded_format(const json_t *row, gc_lab_detail detail, char *text,
                   amount / least * (bytes ? 1e-9 : 1e-12), bytes ? "GB/s" : "TFLOP/s", least * 1e3);
 }
 
-bool gc_lab_is_skipped_without_gpu(const json_t *report, const json_t *row) {
-    return json_object_get(json_object_get(report, "device"), "missing") != NULL &&
-           gc_lab_row_has(row, "where", "GPU") && gc_lab_row_has(row, "state", "skipped");
+const json_t *gc_lab_recorded_instead(const json_t *report, const json_t *recorded, const json_t *row) {
+    const bool skipped = json_object_get(json_object_get(report, "device"), "missing") &&
+                         gc_lab_row_has(row, "where", "GPU") && gc_lab_row_has(row, "state", "skipped");
+    return skipped ? gc_lab_recorded_find(recorded, gc_lab_row_text(row, "module"), gc_lab_row_text(row, "variant"),
+                                          gc_lab_row_text(row, "size"))
+                   : NULL;
 }
 
 /* ---- Saved reports ----------------------------------------------------------------------------------------------- */

@@ -109,10 +109,7 @@ static void print_measured(const json_t *row, row_printer *p) {
 static void print_row(const json_t *report, const json_t *recorded, const json_t *row, FILE *to) {
     static const char *const notes[][2] = {{"said", "observed"}, {"course", "course"}};
     char text[300];
-    const json_t *other = gc_lab_is_skipped_without_gpu(report, row)
-                              ? gc_lab_recorded_find(recorded, gc_lab_row_text(row, "module"),
-                                                     gc_lab_row_text(row, "variant"), gc_lab_row_text(row, "size"))
-                              : NULL;
+    const json_t *other = gc_lab_recorded_instead(report, recorded, row);
     row_printer p = {to, 2 + 32 + 4, gc_terminal_columns(fileno(to))};
     fputs("  ", to);
     print_text(to, gc_lab_row_text(row, "variant"), -32);

@@ -45,8 +45,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define J ((double complex)_Complex_I)
-
 /* ---- Curves of levels -------------------------------------------------------------------------------------------- */
 
 /* A curve has the form of a calibration file: a straight line over the logarithm of the frequency between its points.
@@ -253,7 +251,7 @@ static gpuconv_status eq_read(const char *path, double rate, eq_list *eq, gpucon
 
 /* Returns the response of the list at a frequency. */
 static double complex eq_at(const eq_list *eq, double rate, double hz) {
-    const double complex z = cexp(-J * 2 * M_PI * hz / rate);
+    const double complex z = cexp(-GC_J * 2 * M_PI * hz / rate);
     double complex product = eq->gain;
     for (int i = 0; i < eq->count; i++) {
         const eq_filter *f = &eq->filter[i];
@@ -309,7 +307,7 @@ static double complex bessel(int order, double complex s) {
 
 /* Returns the lowpass or the highpass of crossover i, by the bilinear transform. */
 static double complex half(const gc_crossover *c, int i, bool high, double rate, double hz) {
-    const double complex s = J * tan(M_PI * fmin(hz / rate, 0.5)) / tan(M_PI * c->hz[i] / rate);
+    const double complex s = GC_J * tan(M_PI * fmin(hz / rate, 0.5)) / tan(M_PI * c->hz[i] / rate);
     if (c->bessel)
         return bessel(c->order, high ? 1 / s : s);
     const double complex b = butterworth(c->order / 2, s);

@@ -135,7 +135,7 @@ static double height(double magnitude) {
 
 /* Returns half a cosine from 0 to 1 over `length`. */
 static double rise(double t, double length) {
-    return t >= length ? 1 : 0.5 - 0.5 * cos(3.14159265358979 * fmax(t, 0) / length);
+    return t >= length ? 1 : 0.5 - 0.5 * cos(M_PI * fmax(t, 0) / length);
 }
 
 /* Returns the gain of the fade and of the attack at a time of the file. */
@@ -251,7 +251,7 @@ static void draw_error(cairo_t *cr, const window *w) {
 }
 
 static void draw_knob(cairo_t *cr, const window *w, int index) {
-    const double from = 0.75 * 3.14159265358979, span = 1.5 * 3.14159265358979;
+    const double from = 0.75 * M_PI, span = 1.5 * M_PI;
     const knob *k = &w->panel->knob[index];
     rectangle r = window_knob(w, index);
     const double s = r.h / KNOB_HEIGHT, x = r.x + r.w / 2, y = r.y + 42 * s;
@@ -326,13 +326,11 @@ static void draw_button(cairo_t *cr, const window *w, int index) {
 
 /* ---- The head ---------------------------------------------------------------------------------------------------- */
 
-static const double pi = 3.14159265358979;
-
 static void draw_dot(cairo_t *cr, const window *w, const double at[2], double size, color c, double opacity) {
     double x, y;
     window_direction_to_xy(w, at[0], at[1], &x, &y);
     cairo_new_path(cr);
-    cairo_arc(cr, x, y, size, 0, 2 * pi);
+    cairo_arc(cr, x, y, size, 0, 2 * M_PI);
     paint_part(cr, c, opacity);
     cairo_set_line_width(cr, 1);
     if (at[1] < 0)
@@ -350,7 +348,7 @@ static void draw_horizon(cairo_t *cr, const window *w) {
     const double radius = middle[1] - y;
     for (int elevation = 0; elevation < 90; elevation += 30) {
         cairo_new_path(cr);
-        cairo_arc(cr, middle[0], middle[1], radius * (1 - elevation / 90.0), 0, 2 * pi);
+        cairo_arc(cr, middle[0], middle[1], radius * (1 - elevation / 90.0), 0, 2 * M_PI);
         paint_part(cr, text_color, elevation ? 0.08 : 0.3);
         cairo_set_line_width(cr, 1);
         cairo_stroke(cr);
@@ -358,7 +356,7 @@ static void draw_horizon(cairo_t *cr, const window *w) {
     for (int i = 0; i < 4; i++) {
         if (i == 2 && *w->wave.message)
             continue; /* the message is there */
-        const double angle = i * pi / 2, away = radius + (i % 2 ? 28 : 12);
+        const double angle = i * M_PI / 2, away = radius + (i % 2 ? 28 : 12);
         draw_text(cr, (rectangle){middle[0] - sin(angle) * away - 25, middle[1] - cos(angle) * away - 8, 50, 16}, 0.5,
                   faint_color, names[i]);
     }
@@ -370,7 +368,7 @@ static void draw_listener(cairo_t *cr, const window *w) {
     window_direction_to_xy(w, 0, 90, &x, &y);
     cairo_save(cr);
     cairo_translate(cr, x, y);
-    cairo_rotate(cr, -(double)w->value[YAW] * pi / 180);
+    cairo_rotate(cr, -(double)w->value[YAW] * M_PI / 180);
     paint(cr, w->value[TRACKED] > 0 ? accent_color : faint_color);
     cairo_set_line_width(cr, 2);
     cairo_new_path(cr);
@@ -380,11 +378,11 @@ static void draw_listener(cairo_t *cr, const window *w) {
     cairo_stroke(cr);
     cairo_save(cr);
     cairo_scale(cr, 0.85, 1);
-    cairo_arc(cr, 0, 0, 16, 0, 2 * pi);
+    cairo_arc(cr, 0, 0, 16, 0, 2 * M_PI);
     cairo_restore(cr);
     cairo_stroke(cr);
     for (int side = -1; side <= 1; side += 2) {
-        cairo_arc(cr, side * 15.5, 0, 3.5, 0, 2 * pi);
+        cairo_arc(cr, side * 15.5, 0, 3.5, 0, 2 * M_PI);
         cairo_fill(cr);
     }
     cairo_restore(cr);

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-static const double pi = 3.14159265358979;
-
 enum {
     LIST_WIDTH = 200,
     EDGE = 12,
@@ -146,7 +144,7 @@ static rectangle horizon(const window *w) {
 
 void window_direction_to_xy(const window *w, double azimuth, double elevation, double *x, double *y) {
     const rectangle r = horizon(w);
-    const double radius = r.w / 2 * (1 - fabs(elevation) / 90), angle = azimuth * pi / 180;
+    const double radius = r.w / 2 * (1 - fabs(elevation) / 90), angle = azimuth * M_PI / 180;
     *x = r.x + r.w / 2 - radius * sin(angle);
     *y = r.y + r.h / 2 - radius * cos(angle);
 }
@@ -154,6 +152,6 @@ void window_direction_to_xy(const window *w, double azimuth, double elevation, d
 void window_xy_to_direction(const window *w, double x, double y, double *azimuth, double *elevation) {
     const rectangle r = horizon(w);
     const double left = r.x + r.w / 2 - x, front = r.y + r.h / 2 - y;
-    *azimuth = atan2(left, front) * 180 / pi;
+    *azimuth = atan2(left, front) * 180 / M_PI;
     *elevation = 90 * (1 - fmin(1, hypot(left, front) / (r.w / 2)));
 }

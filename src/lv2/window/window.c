@@ -29,8 +29,8 @@ static gpuconv_status read_set(const char *path, wave *w, gpuconv_error *error) 
         double at[3];
         gpuconv_sofa_position(set, i, at);
         float *direction = w->direction[w->directions++];
-        direction[0] = (float)(atan2(at[1], at[0]) * 180 / 3.14159265358979);
-        direction[1] = (float)(atan2(at[2], hypot(at[0], at[1])) * 180 / 3.14159265358979);
+        direction[0] = (float)(atan2(at[1], at[0]) * 180 / M_PI);
+        direction[1] = (float)(atan2(at[2], hypot(at[0], at[1])) * 180 / M_PI);
     }
     gpuconv_sofa_free(set);
     return status;
