@@ -23,7 +23,6 @@ enum { CHANNELS = 64, STEP = 4096, RING = 1 << 14 };
 typedef struct gc_sound_device {
     struct pw_thread_loop *loop;
     struct pw_stream *output, *input; /* input NULL: none */
-    struct spa_hook output_hook, input_hook;
     gc_sound_callback *callback;
     void *context;
     int inputs, outputs;

@@ -273,7 +273,8 @@ static char *matrix_join_path(const char *folder, const char *name, const char *
     return path;
 }
 
-/* Lists a file; takes `path` and `ir` (NULL: not read yet) over, also on failure. */
+/* Lists a file and stores its index in *index; takes `path` and `ir` (NULL: not read yet) over, also on failure.
+ * Returns FORMAT (too many), MEMORY. */
 static gpuconv_status list_file(matrix *m, char *path, gpuconv_ir *ir, int *index, gpuconv_error *error) {
     gpuconv_status status = path ? GPUCONV_OK : gc_fail_memory(error, m->path);
     if (!status && m->files == MAX_FILES)
@@ -299,13 +300,6 @@ static gpuconv_status matrix_find_file(matrix *m, const char *name, int *index, 
     free(path);
     *index = (int)(known - m->file);
     return GPUCONV_OK;
-}
-
-/* Lists a response that has been read under `path` and stores its index in *index; takes `ir` over, also on failure.
- * Returns FORMAT (too many), MEMORY. */
-static gpuconv_status matrix_add_response(matrix *m, const char *path, gpuconv_ir *ir, int *index,
-                                          gpuconv_error *error) {
-    return list_file(m, strdup(path), ir, index, error);
 }
 
 /* A file's response, or why there is none. */
@@ -620,7 +614,7 @@ static gpuconv_status load_coeff(brutefir *b, coefficient *c, gpuconv_error *err
         status = status == GPUCONV_ERROR_MEMORY ? gc_fail_memory(error, m->path)
                                                 : matrix_fail(m, error, "%s", inner.message);
     if (!status)
-        status = matrix_add_response(m, path, ir, &c->index, error);
+        return list_file(m, path, ir, &c->index, error);
     free(path);
     return status;
 }
@@ -679,13 +673,6 @@ static bool next_setting(brutefir *b, char key[KEY_ROOM], gpuconv_status *status
     return !*status;
 }
 
-/* Returns whether a name is one of a list, which NULL ends. */
-static bool is_one_of(const char *name, const char *const *list) {
-    while (*list && strcmp(name, *list) != 0)
-        list++;
-    return *list != NULL;
-}
-
 /* Reads the integers of a list, up to the semicolon. *count: how many. */
 static gpuconv_status read_integers(brutefir *b, const char *what, int64_t most, int64_t *number, int *count,
                                     gpuconv_error *error) {
@@ -734,8 +721,7 @@ static gpuconv_status read_mutes(brutefir *b, side *s, int first, gpuconv_error 
 /* Reads a setting, `key`, of the channels from `first` on. */
 static gpuconv_status read_channel_setting(brutefir *b, const char *key, side *s, int first, device *d,
                                            gpuconv_error *error) {
-    static const char *const skipped[] = {"device", "sample", "maxdelay", "individual_maxdelay",
-                                          "dither", "merge",  NULL};
+    static const char skipped[] = "device|sample|maxdelay|individual_maxdelay|dither|merge";
     if (strcmp(key, "channels") == 0)
         return read_device_channels(b, d, error);
     if (strcmp(key, "mapping") == 0)
@@ -744,8 +730,9 @@ static gpuconv_status read_channel_setting(brutefir *b, const char *key, side *s
         return read_mutes(b, s, first, error);
     if (strcmp(key, "delay") == 0 || strcmp(key, "subdelay") == 0)
         return expect_no_delay(b, error);
-    return is_one_of(key, skipped) ? skip_value(b, key, error)
-                                   : matrix_fail(b->matrix, error, "unknown setting '%s' of channels", key);
+    return gc_word_find(key, strlen(key), skipped) >= 0
+               ? skip_value(b, key, error)
+               : matrix_fail(b->matrix, error, "unknown setting '%s' of channels", key);
 }
 
 /* Finds the channels of the device for the names from `first` on. */
@@ -969,11 +956,9 @@ static gpuconv_status read_logic(brutefir *b, gpuconv_error *error) {
 
 /* Reads a setting of the program. */
 static gpuconv_status read_setting(brutefir *b, const char *key, gpuconv_error *error) {
-    static const char *const skipped[] = {
-        "allow_poll_mode", "benchmark",   "config_file",           "convolver_config", "debug",
-        "float_bits",      "lock_memory", "max_dither_table_size", "modules_path",     "monitor_rate",
-        "n_processors",    "powersave",   "overflow_warnings",     "safety_limit",     "sdf_length",
-        "show_progress",   NULL};
+    static const char skipped[] =
+        "allow_poll_mode|benchmark|config_file|convolver_config|debug|float_bits|lock_memory|max_dither_table_size|"
+        "modules_path|monitor_rate|n_processors|powersave|overflow_warnings|safety_limit|sdf_length|show_progress";
     gpuconv_status status = expect(b, ':', error);
     if (status)
         return status;
@@ -984,7 +969,7 @@ static gpuconv_status read_setting(brutefir *b, const char *key, gpuconv_error *
         level != 0)
         return matrix_fail(b->matrix, error, "%s: a level of %g dB, which changes samples, is not read; remove it", key,
                            level);
-    if (is_one_of(key, skipped))
+    if (gc_word_find(key, strlen(key), skipped) >= 0)
         return skip_value(b, key, error);
     if (strcmp(key, "sampling_rate") == 0) {
         status = read_number(b, &b->rate, error);
@@ -1573,16 +1558,6 @@ static void free_matrix(matrix *m) {
     free(m);
 }
 
-/* Calls `visit` with the path of each file that a text file of routes names, up to its first error. */
-static void matrix_visit_files(const char *path, gc_file_visit *visit, void *context) {
-    matrix *m;
-    gpuconv_error ignored;
-    (void)read_matrix(path, 1, 1, &m, &ignored);
-    for (int i = 0; m && i < m->files; i++)
-        visit(context, m->file[i].path);
-    free_matrix(m);
-}
-
 gpuconv_status gpuconv_ir_load_matrix(const char *path, double rate, gpuconv_ir **ir, gpuconv_error *error) {
     if (!gc_begin(ir, path, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
@@ -1612,9 +1587,15 @@ bool gc_is_matrix(const char *path) {
 
 void gc_ir_visit_files(const char *path, gc_file_visit *visit, void *context) {
     struct stat st;
+    matrix *m;
+    gpuconv_error ignored;
     visit(context, path);
-    if (gc_is_matrix(path) && stat(path, &st) == 0 && S_ISREG(st.st_mode)) /* a pipe can be read only once */
-        matrix_visit_files(path, visit, context);
+    if (!gc_is_matrix(path) || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) /* a pipe can be read only once */
+        return;
+    (void)read_matrix(path, 1, 1, &m, &ignored);
+    for (int i = 0; m && i < m->files; i++)
+        visit(context, m->file[i].path);
+    free_matrix(m);
 }
 
 typedef struct comparison {
