@@ -23,6 +23,9 @@ hold_lock() {
     pid=$!
     await_files 1 "$1" .gpuconv-lock
     kill -STOP $pid || fail "the batch has ended: $(cat "$work/log/waiting")"
+    while grep -L '^State:.T' /proc/$pid/task/*/status | grep -q .; do # each thread stops for itself
+        sleep 0.01
+    done
 }
 
 hold_lock wet

@@ -425,6 +425,7 @@ static gpuconv_status write_response(const stream *s, const float *mean, const c
         found[i]->decays = kept[i].decays;
         found[i]->sensitivity = kept[i].sensitivity;
         found[i]->timing = kept[i].timing;
+        found[i]->ends_early = kept[i].ends_early;
     }
     gpuconv_ir_free(recording);
     return status;
