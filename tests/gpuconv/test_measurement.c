@@ -195,6 +195,17 @@ static void a_cable_has_no_decay_and_does_not_clip(void **state) {
     CHECK(!m.channel[0].decays && m.disturbed == 0, "a noisy cable decays");
 }
 
+static void a_response_that_ends_before_its_decay_is_told(void **state) {
+    (void)state;
+    gc_measurement m;
+    gc_measurement_config c = config_of(1);
+    (void)measure(&c, &m);
+    CHECK(m.channel[0].decays && !m.channel[0].ends_early, "a whole decay ends early");
+    c.length = 0.04;
+    CHECK(gc_measure(&c, files_path("short.wav"), &m, NULL) == GPUCONV_OK, "not measured");
+    CHECK(m.channel[0].ends_early, "the early end is not told");
+}
+
 static void the_microphone_and_the_sound_system_are_those_that_were_chosen(void **state) {
     (void)state;
     gc_measurement m;
@@ -225,6 +236,7 @@ int main(void) {
         cmocka_unit_test_setup(small_disturbances_between_two_sweeps_are_told, begin),
         cmocka_unit_test_setup(a_sweep_with_a_gap_is_left_out, begin),
         cmocka_unit_test_setup(a_cable_has_no_decay_and_does_not_clip, begin),
+        cmocka_unit_test_setup(a_response_that_ends_before_its_decay_is_told, begin),
         cmocka_unit_test_setup(the_microphone_and_the_sound_system_are_those_that_were_chosen, begin),
     };
     const int failed = cmocka_run_group_tests(tests, files_begin, files_end);
