@@ -427,6 +427,123 @@ static void test_halves_by_products_on_tensor_cores_agree_with_the_oracle(void *
     print_message("halves on tensor cores: %d jobs\n", served - before);
 }
 
+/* Returns a random shape of halves that the transforms of `points` points on tensor cores serve. */
+static trial_shape random_tensor_shape(oracle_random *r, int operation, int64_t points) {
+    trial_shape s = random_shape(r, operation, points / 2, 0);
+    const bool convolve = operation == GPUCONV_ARRAYS_CONVOLVE;
+    s.rows = 1 + oracle_below(r, 40);
+    s.group = 1 + oracle_below(r, s.rows);
+    s.responses = 1 + oracle_below(r, (s.rows + s.group - 1) / s.group);
+    s.taps = 1 + oracle_below(r, points + 100);
+    s.offset = oracle_below(r, 3) ? oracle_below(r, points / 2) : -oracle_below(r, points / 2);
+    const int64_t most = points - gc_max(s.offset, 0);
+    s.frames = 1 + oracle_below(r, convolve ? points + 100 : points);
+    s.output_frames = 1 + oracle_below(r, most);
+    if (oracle_below(r, 3) == 0) {
+        s.taps = s.frames = s.output_frames = points; /* whole rows */
+        s.offset = 0;
+    }
+    s.accumulate = s.gain = false;
+    for (int a = 0; a < 3; a++) {
+        s.type[a] = a == 1 ? (gpuconv_sample_type)oracle_below(r, 3) : GPUCONV_SAMPLE_F16;
+        s.step[a] = 1;
+        s.kind[a] = (rows_kind)oracle_below(r, ROWS_KINDS);
+    }
+    return s;
+}
+
+/* Rows of one block and of several, whole and ragged, aligned and not. */
+static void test_halves_by_transforms_on_tensor_cores_agree_with_the_oracle(void **state) {
+    (void)state;
+    oracle_random random = {111};
+    const int before = served;
+    for (int size = 0; size < GCK_TENSOR_SIZES; size++)
+        for (int i = 0; i < (jobs_quick ? 6 : 60); i++) {
+            const int64_t points = gck_tensor_query(size).points;
+            const trial_shape s =
+                random_tensor_shape(&random, i % 2 ? GPUCONV_ARRAYS_GRADIENT_SIGNAL : GPUCONV_ARRAYS_CONVOLVE, points);
+            run_shape(&random, &s, &gc_rows_tensor, 2 * points);
+        }
+    CHECK(served > before || !inside()->figures.tensor_cores ||
+              gck_tensor_query(0).shared_bytes > inside()->figures.shared_memory,
+          "no job was served");
+    print_message("transforms on tensor cores: %d jobs\n", served - before);
+}
+
+/* Replaces the samples of a row, on the device and for the oracle. */
+static void set_row(rows_array *a, int64_t row, double amplitude, double turns) {
+    const int64_t frames = a->array.frames;
+    _Float16 *samples = calloc((size_t)frames, sizeof *samples);
+    CHECK(samples, "no memory");
+    for (int64_t n = 0; n < a->length[row]; n++) {
+        samples[n] = (_Float16)(amplitude * cos(2 * 3.14159265358979 * turns * (double)n));
+        a->value[row * frames + n] = (double)samples[n];
+    }
+    CHECK(cudaMemcpy((_Float16 *)a->device_data + a->start[row], samples, (size_t)a->length[row] * sizeof *samples,
+                     cudaMemcpyHostToDevice) == cudaSuccess,
+          "no copy");
+    free(samples);
+}
+
+/* Row i has this amplitude and a tone of these turns per frame; even rows have response 0, odd rows response 1. */
+static const struct {
+    double amplitude, turns;
+} tones[] = {{1, 0.01}, {3e4, 0}, {1e-4, 0.01}, {3e4, 0.25}, {0, 0}, {6e4, 0}, {NAN, 0}, {1, 0.5}};
+
+/* Compares the rows that a job has written. Each may have the error of its own result, and of its own magnitude. */
+static void compare_tones(trial *t) {
+    enum { CHECKED = 40 };
+    const int64_t points = t->job.signal.frames;
+    double *got = rows_read(trial_written(t), false, "tones");
+    for (int row = 0; row < COUNT(tones); row++) {
+        double wrong = 0, power = 0;
+        CHECK(!isnan(tones[row].amplitude) || isnan(got[row * points]), "the NaN has vanished");
+        for (int k = 0; k < CHECKED && !isnan(tones[row].amplitude); k++) {
+            const int64_t n = k * (points - 1) / (CHECKED - 1);
+            const double want = job_value(t, row, n), error = got[row * points + n] - want;
+            wrong += error * error;
+            power += want * want + 1e-2 * tones[row].amplitude * tones[row].amplitude;
+        }
+        const double step = 0x1p-25 * 0x1p-25 * CHECKED; /* of halves next to zero */
+        CHECK(wrong <= power * 1e-6 + step, "row %d of %lld points: error %g of %g", row, (long long)points,
+              sqrt(wrong), sqrt(power));
+    }
+    free(got);
+}
+
+/* Loud and quiet tones, which add up in one frequency, silence, and a NaN at once. */
+static void test_rows_of_any_magnitude_on_tensor_cores_keep_their_error(void **state) {
+    (void)state;
+    for (int i = 0; i < 2 * GCK_TENSOR_SIZES; i++) {
+        const int64_t points = gck_tensor_query(i / 2).points;
+        trial_shape s = {.operation = i % 2 ? GPUCONV_ARRAYS_GRADIENT_SIGNAL : GPUCONV_ARRAYS_CONVOLVE,
+                         .rows = COUNT(tones),
+                         .group = 1,
+                         .responses = 2};
+        s.taps = s.frames = s.output_frames = points;
+        s.type[0] = s.type[1] = s.type[2] = GPUCONV_SAMPLE_F16;
+        trial t;
+        gc_cuda_call call;
+        trial_init(&t, 700 + (uint64_t)i, &s);
+        for (int row = 0; row < COUNT(tones); row++)
+            set_row(i % 2 ? &t.output : &t.signal, row, tones[row].amplitude, tones[row].turns);
+        set_row(&t.response, 0, 4.0 / (double)points, 0.01);
+        set_row(&t.response, 1, 1.0 / (double)points, 0);
+        inside()->required_algorithm = &gc_rows_tensor.row;
+        inside()->required_points = 2 * points;
+        if (gc_rows_size(&gc_rows_tensor, &inside()->figures, 2 * points) >= 0 &&
+            !gc_cuda_prepare(inside(), &t.job, &call, NULL)) {
+            void *workspace = NULL;
+            CHECK(cudaMalloc(&workspace, (size_t)call.plan.bytes) == cudaSuccess, "no workspace");
+            CHECK(!gpuconv_arrays_run(jobs_cuda, &t.job, workspace, (size_t)call.plan.bytes, NULL, NULL), "refused");
+            compare_tones(&t);
+            cudaFree(workspace);
+        }
+        inside()->required_algorithm = NULL;
+        trial_free(&t);
+    }
+}
+
 /* Blocks and responses that fit a transform, and those that are cut. */
 static void test_filters_that_change_with_time_agree_with_the_oracle(void **state) {
     (void)state;
@@ -534,6 +651,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_halves_in_three_kernels_agree_with_the_oracle),
         cmocka_unit_test(test_short_responses_by_direct_sums_agree_with_the_oracle),
         cmocka_unit_test(test_halves_by_products_on_tensor_cores_agree_with_the_oracle),
+        cmocka_unit_test(test_halves_by_transforms_on_tensor_cores_agree_with_the_oracle),
+        cmocka_unit_test(test_rows_of_any_magnitude_on_tensor_cores_keep_their_error),
         cmocka_unit_test(test_filters_that_change_with_time_agree_with_the_oracle),
         cmocka_unit_test(test_gates_and_skips_agree_with_the_oracle),
         cmocka_unit_test(test_jobs_in_many_chunks_agree_with_the_oracle),

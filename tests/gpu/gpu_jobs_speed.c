@@ -342,7 +342,10 @@ static const char *text_of(const gc_rows_plan *p, char *text) {
                  : p->algorithm == &gc_rows_short ? "short"
                                                   : "toeplitz");
     else
-        snprintf(text, 40, "%s %lld", p->algorithm == &gc_rows_three_pass ? "3pass" : "chip",
+        snprintf(text, 40, "%s %lld",
+                 p->algorithm == &gc_rows_three_pass ? "3pass"
+                 : p->algorithm == &gc_rows_tensor   ? "tensor"
+                                                     : "chip",
                  (long long)(2 * p->points));
     return text;
 }
@@ -427,7 +430,8 @@ static struct { int all, within_10, within_25; } choices;
  * choice among them. */
 static void try_all(bench *b, int operations) {
     static const gc_cuda_rows *const algorithms[] = {&gc_rows_chip,  &gc_rows_three_pass, &gc_rows_varying,
-                                                     &gc_rows_short, &gc_rows_toeplitz,   &gc_rows_direct};
+                                                     &gc_rows_short, &gc_rows_toeplitz,   &gc_rows_tensor,
+                                                     &gc_rows_direct};
     enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
     const gc_device *device = &((gc_cuda_arrays *)b->cuda)->figures;
     double fastest = HUGE_VAL, spread, cpu;

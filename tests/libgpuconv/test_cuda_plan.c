@@ -140,6 +140,21 @@ static gc_job_shape shape_of(const rows_case *c) {
                           .output_frames = c->same ? c->frames : c->frames + c->taps - 1};
 }
 
+/* Plans rows for an H200. halves: all samples are halves, in aligned rows. */
+static void check_choice(const rows_case *c, bool halves) {
+    const gc_costs costs = gc_costs_built_in(&h200);
+    gc_job_shape shape = shape_of(c);
+    shape.halves = halves ? GPUCONV_SAMPLE_F16 : 0;
+    shape.bare_halves = halves;
+    const gc_problem problem = {.kind = GC_ROWS, .rows = {.shape = shape, .spectra = c->kept, .samples = !c->kept}};
+    gc_rows_plan plan;
+    gc_rows_plan_make(&h200, &costs, &problem, &plan);
+    CHECK(plan.algorithm == c->algorithm && plan.points == c->points && plan.seconds > 0,
+          "%lld x %lld * %lld, operation %d, halves %d: %s of %lld points, %.3g ms", (long long)c->rows,
+          (long long)c->frames, (long long)c->taps, (int)c->operation, halves,
+          plan.algorithm ? plan.algorithm->row.name : "none", (long long)plan.points, plan.seconds * 1e3);
+}
+
 /* The choices that the record of an H200 holds (tests/gpu/nvidia-h200.json). */
 static void rows_of_an_h200_are_planned_as_recorded(void **state) {
     (void)state;
@@ -170,18 +185,25 @@ static void rows_of_an_h200_are_planned_as_recorded(void **state) {
         {49152, 512, 512, -768, true, false, by_response, &gc_rows_chip, 512},
         {65536, 128, 128, 0, false, false, 0, &gc_rows_chip, 128},
     };
-    const gc_costs costs = gc_costs_built_in(&h200);
-    for (int i = 0; i < COUNT(cases); i++) {
-        const rows_case *c = &cases[i];
-        const gc_job_shape shape = shape_of(c);
-        const gc_problem problem = {.kind = GC_ROWS, .rows = {.shape = shape, .spectra = c->kept, .samples = !c->kept}};
-        gc_rows_plan plan;
-        gc_rows_plan_make(&h200, &costs, &problem, &plan);
-        CHECK(plan.algorithm == c->algorithm && plan.points == c->points && plan.seconds > 0,
-              "%lld x %lld * %lld, operation %d: %s of %lld points", (long long)c->rows, (long long)c->frames,
-              (long long)c->taps, (int)c->operation, plan.algorithm ? plan.algorithm->row.name : "none",
-              (long long)plan.points);
-    }
+    for (int i = 0; i < COUNT(cases); i++)
+        check_choice(&cases[i], false);
+}
+
+/* Those of rows of halves (docs/experiments/jobs.md). */
+static void halves_are_planned_on_tensor_cores_where_these_are_faster(void **state) {
+    (void)state;
+    const gpuconv_arrays_operation by_signal = GPUCONV_ARRAYS_GRADIENT_SIGNAL;
+    const rows_case cases[] = {
+        {49152, 1024, 1024, -768, true, false, 0, &gc_rows_toeplitz, 0},
+        {49152, 2048, 2048, -768, true, false, 0, &gc_rows_tensor, 2048},
+        {49152, 2048, 2048, -768, true, false, by_signal, &gc_rows_tensor, 2048},
+        {49152, 4096, 4096, -768, true, false, 0, &gc_rows_tensor, 4096},
+        {49152, 4096, 4096, -768, true, false, by_signal, &gc_rows_tensor, 4096},
+        {49152, 8192, 8192, -768, true, false, 0, &gc_rows_chip, 8192},
+        {49152, 2048, 2048, -768, false, false, 0, &gc_rows_chip, 2048}, /* the whole convolution */
+    };
+    for (int i = 0; i < COUNT(cases); i++)
+        check_choice(&cases[i], true);
 }
 
 /* Spectra serve their own algorithm and size only, samples direct sums too. A transform that is asked for is taken. */
@@ -249,6 +271,7 @@ int main(void) {
         cmocka_unit_test(a_plan_keeps_to_the_device_and_the_latency),
         cmocka_unit_test(a_refusal_names_the_limit),
         cmocka_unit_test(rows_of_an_h200_are_planned_as_recorded),
+        cmocka_unit_test(halves_are_planned_on_tensor_cores_where_these_are_faster),
         cmocka_unit_test(prepared_rows_keep_to_what_is_prepared),
         cmocka_unit_test(a_chunk_counts_as_the_memory_allows_it),
     };

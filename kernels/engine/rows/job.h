@@ -366,6 +366,42 @@ int gck_toeplitz_shared(int taps);                   /* returns the bytes of sha
 cudaError_t gck_toeplitz_load(int shared_bytes_max); /* as gck_chip_load */
 cudaError_t gck_toeplitz_convolve(const gck_toeplitz_job *job, cudaStream_t stream);
 
+/* ---- Transforms on tensor cores (rows/tensor.cu) ------------------------------------------------------------------
+ */
+
+/* Sizes of the transform, N = 2048, 4096 complex points. */
+enum { GCK_TENSOR_SIZES = 2 };
+
+typedef struct gck_tensor_sizes {
+    int64_t points;   /* N */
+    int64_t twiddles; /* float2 of the table */
+    int shared_bytes; /* of shared memory per block; 2 blocks of a multiprocessor at most */
+    int rows;         /* of a block at a time, which share a response */
+} gck_tensor_sizes;
+
+gck_tensor_sizes gck_tensor_query(int size);
+void gck_tensor_twiddles(int size, float2 *twiddles); /* in host memory */
+cudaError_t gck_tensor_load(int shared_bytes_max);    /* as gck_chip_load */
+
+/* A convolution, plain or reflected, of rows of GCK_F16 with steps of 1. Point p of a row, 0 <= p < N, is source frame
+ * p + shift; target frame n is point lo + n of the result. lo and the frames of a target row are at most N together.
+ * Points of the source from N on, and taps from N on, must not reach these frames. Needs architecture 80. */
+typedef struct gck_tensor_job {
+    gck_rows source, target;
+    gck_sharing sharing;
+    float2 *spectra; /* responses x N */
+    float *scales;   /* responses */
+    int64_t shift;
+    int lo, reflect;
+    int per_response;       /* the most blocks of rows that share a response; per_response x responses < 2^30 */
+    unsigned blocks;        /* of the grid */
+    const float2 *twiddles; /* of this size */
+} gck_tensor_job;
+
+/* Transforms the responses, which have samples of any type and any step, and convolves. */
+cudaError_t gck_tensor_convolve(int size, const gck_tensor_job *job, const gck_rows *response, int64_t taps,
+                                cudaStream_t stream);
+
 /* ---- Transforms in three kernels (three_pass_columns.cu, three_pass_rows.cu) ------------------------------------- */
 
 /* Sizes of the transform: N = 1024 C complex points, C = 2^(4 + size). */

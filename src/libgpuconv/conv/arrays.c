@@ -13,7 +13,7 @@
 #define BLOCK_MAX (INT64_C(1) << 30)
 enum { CHANNELS_MAX = 1 << 20 };
 
-_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 16 * sizeof(int64_t), "a shape has no padding");
+_Static_assert(sizeof(gc_job_shape) == 4 * sizeof(int) + 17 * sizeof(int64_t), "a shape has no padding");
 
 /* ---- Places ------------------------------------------------------------------------------------------------------ */
 

@@ -183,6 +183,13 @@ static bool has_halves(const gpuconv_arrays_job *job) {
            h->step == 1 && whole;
 }
 
+/* Returns whether a job convolves halves and does no more (gc_job_shape). */
+static bool has_bare_halves(const gpuconv_arrays_job *job) {
+    const gpuconv_rows *x = &job->signal, *y = &job->output;
+    return x->type == GPUCONV_SAMPLE_F16 && y->type == GPUCONV_SAMPLE_F16 && x->step == 1 && y->step == 1 &&
+           uses_response(job) && !job->gain && !job->accumulate && !job->hop && !job->pre && !job->post && !job->skip;
+}
+
 /* Checks the factors of the samples of `of`. */
 static gpuconv_status check_gate(const gpuconv_arrays *place, const gpuconv_rows *gate, const gpuconv_rows *of,
                                  const char *name, gpuconv_error *error) {
@@ -287,6 +294,7 @@ gpuconv_status gc_job_check(const gpuconv_arrays *place, const gpuconv_arrays_jo
                         .output_frames = job->output.frames,
                         .offset = job->offset,
                         .halves = uses_response(job) && has_halves(job) ? (int64_t)job->signal.type : 0,
+                        .bare_halves = has_bare_halves(job),
                         .spread = spread_arrays(job)};
     gpuconv_status status = check_varying(job, s, error);
     if (!status)

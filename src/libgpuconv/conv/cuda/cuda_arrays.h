@@ -1,8 +1,8 @@
 /*
  * Convolutions of the caller's arrays (gpuconv_arrays.h) on a device. A call is planned by a pure function of its
  * problem and of the device: the algorithm, the size of its transforms and the workspace (cuda_arrays.c). Each
- * algorithm is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c, rows_short.c, rows_toeplitz.c,
- * rows_varying.c.
+ * algorithm is a file with one row: rows_chip.c, rows_three_pass.c, rows_direct.c, rows_short.c, rows_tensor.c,
+ * rows_toeplitz.c, rows_varying.c.
  */
 #ifndef GC_CUDA_CUDA_ARRAYS_H
 #define GC_CUDA_CUDA_ARRAYS_H
@@ -26,7 +26,7 @@ typedef struct gc_cuda_arrays {
     gc_device figures;
     gc_costs costs;
     gc_cuda_resources resources;
-    const float2 *twiddles[GCK_CHIP_SIZES + GCK_3PASS_SIZES]; /* NULL: the device does not have this size */
+    const float2 *twiddles[GCK_CHIP_SIZES + GCK_3PASS_SIZES + GCK_TENSOR_SIZES]; /* NULL: not on this device */
     /* For tests and calibration: the only algorithm to consider without prepared responses (NULL: any), and the real
      * points of its transforms. */
     const gc_algorithm *required_algorithm;
@@ -124,8 +124,8 @@ struct gc_cuda_rows {
     cudaError_t (*run)(const gc_cuda_call *call, cudaStream_t stream);
 };
 
-extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct, gc_rows_short, gc_rows_toeplitz,
-    gc_rows_varying;
+extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct, gc_rows_short, gc_rows_tensor,
+    gc_rows_toeplitz, gc_rows_varying;
 
 /* Returns the index of the kernels with transforms of `points` real points (0: none is needed); -1 if the algorithm has
  * none or the device does not have their shared memory. */
