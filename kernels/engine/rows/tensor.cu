@@ -109,10 +109,14 @@ template <class K> __device__ __forceinline__ int result_word(int p, int n1, int
            ((((n1 >> 1) & 3) ^ (n2 >> 3) ^ ((p >> 2) << 1)) << 3) + (n2 & 7);
 }
 
-/* Fills what the block of an item needs to know of row number r. */
+/* Fills what the block of an item needs to know of row number r. Items of one response follow one another; where some
+ * rows may not exist, which are the last ones then, the items of all responses take turns, so that every block has its
+ * share of those that do. */
 template <class K>
 __device__ __forceinline__ void describe_row(block_row *to, const gck_tensor_job &a, int item, int r) {
-    const int response = item / a.per_response, index = item % a.per_response * K::ROWS + r;
+    const bool in_turns = a.target.lengths;
+    const int response = in_turns ? item % a.sharing.responses : item / a.per_response;
+    const int index = (in_turns ? item / a.sharing.responses : item % a.per_response) * K::ROWS + r;
     const int row = sharing_row(a.sharing, response, index);
     block_row d = {};
     d.response = response;
@@ -133,9 +137,10 @@ __device__ __forceinline__ void describe_row(block_row *to, const gck_tensor_job
 
 /* Loads 8 points of a row, those that exist. */
 template <class K> __device__ __forceinline__ void load_part(uint4 *to, const block_row &row, int point) {
-    const bool inside = point >= row.begin && point < row.end, outside = point + 8 <= row.begin || point >= row.end;
+    const bool inside = point >= row.begin && point + 8 <= row.end,
+               outside = point + 8 <= row.begin || point >= row.end;
     if (outside || (inside && (uintptr_t)(row.source + point) % 16 == 0)) {
-        copy_unit(to, inside ? row.source + point : NULL, inside ? 2 * min(row.end - point, 8) : 0);
+        copy_unit(to, inside ? row.source + point : NULL, inside ? 16 : 0);
         return;
     }
     unsigned x[8];
