@@ -175,19 +175,21 @@ static gpuconv_status check_varying(const gpuconv_arrays_job *job, gc_job_shape 
                : GPUCONV_OK;
 }
 
-/* Returns whether the samples of a job are halves or bfloat16 that kernels can load eight at a time. */
+/* Returns whether signal and output have samples of 16 bits that kernels can load eight at a time. */
+static bool has_eights(const gpuconv_arrays_job *job) {
+    const gpuconv_rows *x = &job->signal, *y = &job->output;
+    return x->type != GPUCONV_SAMPLE_F32 && x->type == y->type && x->step == 1 && y->step == 1 && x->stride % 8 == 0 &&
+           y->stride % 8 == 0 && !x->starts && !y->starts;
+}
+
 static bool has_halves(const gpuconv_arrays_job *job) {
-    const gpuconv_rows *x = &job->signal, *y = &job->output, *h = &job->response;
-    const bool whole = x->stride % 8 == 0 && y->stride % 8 == 0 && !x->starts && !y->starts;
-    return x->type != GPUCONV_SAMPLE_F32 && x->type == y->type && x->type == h->type && x->step == 1 && y->step == 1 &&
-           h->step == 1 && whole;
+    return has_eights(job) && job->response.type == job->signal.type && job->response.step == 1;
 }
 
 /* Returns whether a job convolves halves and does no more (gc_job_shape). */
 static bool has_bare_halves(const gpuconv_arrays_job *job) {
-    const gpuconv_rows *x = &job->signal, *y = &job->output;
-    return x->type == GPUCONV_SAMPLE_F16 && y->type == GPUCONV_SAMPLE_F16 && x->step == 1 && y->step == 1 &&
-           uses_response(job) && !job->gain && !job->accumulate && !job->hop && !job->pre && !job->post && !job->skip;
+    return has_eights(job) && job->signal.type == GPUCONV_SAMPLE_F16 && uses_response(job) && !job->gain &&
+           !job->accumulate && !job->hop && !job->pre && !job->post && !job->skip;
 }
 
 /* Checks the factors of the samples of `of`. */
