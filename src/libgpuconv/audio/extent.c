@@ -87,6 +87,11 @@ static bool is_named(const unsigned char *bytes, const char *name) {
     return memcmp(bytes, name, 4) == 0;
 }
 
+static void put_name(unsigned char *at, const char *name) {
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)name[i];
+}
+
 /* ---- Writing the header ------------------------------------------------------------------------------------------ */
 
 /* Appends `bytes` zeros. Returns their address; NULL without memory. */
@@ -291,7 +296,7 @@ static void end_header(parser *p, int64_t bytes) {
     unsigned char *data = append(p, 8);
     if (!data)
         return;
-    memcpy(data, "data", 4);
+    put_name(data, "data");
     const int64_t file_bytes = bytes < 0 ? GC_RIFF_UNBOUNDED : p->count + bytes;
     if (p->is_64) {
         put_number(p, data + 4, UINT32_MAX, 4);
@@ -333,9 +338,9 @@ static bool begin_header(parser *p, int64_t at) {
         return false;
     memcpy(to, head, 12);
     if (p->is_64) {
-        memcpy(to, "RF64", 4);
+        put_name(to, "RF64");
         put_number(p, to + 4, UINT32_MAX, 4);
-        memcpy(to + 12, "ds64", 4);
+        put_name(to + 12, "ds64");
         put_number(p, to + 16, 28, 4);
     }
     return true;

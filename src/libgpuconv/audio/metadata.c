@@ -95,6 +95,11 @@ static void read_chunk(metadata *m, SNDFILE *file, const char *id, int index, SF
     }
 }
 
+static void put_name(unsigned char *at, const char *name) {
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)name[i];
+}
+
 /* Writes the names of cue points into a WAV or RF64: a list of labels, each with the number of its point. */
 static void write_labels(metadata *m, SNDFILE *to, const SF_CUES *cues) {
     SF_CHUNK_INFO list = {.id = "LIST", .id_size = 4, .datalen = 4};
@@ -104,12 +109,12 @@ static void write_labels(metadata *m, SNDFILE *to, const SF_CUES *cues) {
     list.data = at;
     if (!at)
         return;
-    memcpy(at, "adtl", 4);
+    put_name(at, "adtl");
     at += 4;
     for (uint32_t i = 0; i < cues->cue_count; i++) {
         const SF_CUE_POINT *cue = &cues->cue_points[i];
         const size_t length = strlen(cue->name), size = 4 + (size_t)gc_round_up((int64_t)length + 1, 4);
-        memcpy(at, "labl", 4);
+        put_name(at, "labl");
         for (int b = 0; b < 4; b++) {
             at[4 + b] = (unsigned char)(size >> 8 * b);
             at[8 + b] = (unsigned char)((uint32_t)cue->indx >> 8 * b);
