@@ -320,8 +320,9 @@ GPUCONV_API void gpuconv_arrays_plan_free(gpuconv_arrays_plan *plan);
  */
 typedef struct gpuconv_sequences {
     const int64_t *offsets;     /**< sequences + 1 numbers, where the place has its arrays: 0, the end of the first
-                                     sequence, ..., `frames`. Read when the work runs. Any numbers are safe: those that
-                                     do not ascend from 0 to `frames` are moved until they do */
+                                     sequence, ..., `frames`. Read when the work runs. Any numbers are safe: an offset
+                                     less than the one before it counts as equal to it, and more than `frames` as
+                                     `frames` */
     int64_t sequences;          /**< 1..2^30; the product with `channels` too */
     int64_t channels;           /**< 1..2^30 */
     int64_t frames;             /**< of a channel, 1..2^40; the channels follow one another */

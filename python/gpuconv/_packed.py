@@ -6,9 +6,9 @@ that keeps the length needs of the response only the taps that frames of such a 
 
     y[n] = sum over k of h[k] x[n + offset - k],    0 <= n, n + offset - k < N:    offset - N < k < offset + N,
 
-so that the jobs of short sequences are short in both. Offsets in host memory are checked. On a GPU they are sorted by the
-library (gpuconv_sequences_sort), also those that nobody has seen: a class then has as many rows as there are sequences, of
-which those behind its own do not exist.
+so that the jobs of short sequences are short in both. Offsets in host memory are checked. On a GPU the library
+sorts them (gpuconv_sequences_sort), also those that the host does not read: each class then has as many rows as there are
+sequences, and the rows behind its own sequences do not exist.
 """
 
 from __future__ import annotations

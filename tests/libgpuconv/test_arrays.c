@@ -688,6 +688,10 @@ static void sequences_are_sorted_into_classes_whatever_the_offsets(void **state)
             CHECK(memcmp(kept, samples[m], sizeof kept) == 0, "offsets %d: frames without a row are not cleared", k);
         }
     }
+    const gpuconv_rows nowhere = gpuconv_rows_of_floats(NULL, CHANNELS, FRAMES);
+    const gpuconv_sequences s = {offsets[0], SEQUENCES, CHANNELS, FRAMES, bounds, 3, 0, 0, &nowhere};
+    int64_t unused[3 * EACH];
+    CHECK(gpuconv_sequences_sort(arrays, &s, unused, NULL, NULL) == GPUCONV_ERROR_ARGUMENT, "an output without data");
     gpuconv_arrays_free(arrays);
 }
 

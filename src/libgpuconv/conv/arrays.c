@@ -223,7 +223,8 @@ static gpuconv_status check_sequences(const gpuconv_arrays *arrays, const gpucon
 
 gpuconv_status gpuconv_sequences_sort(const gpuconv_arrays *arrays, const gpuconv_sequences *sequences, int64_t *table,
                                       struct CUstream_st *stream, gpuconv_error *error) {
-    const bool given = arrays && sequences && table && sequences->offsets && sequences->bounds;
+    const bool given = arrays && sequences && table && sequences->offsets && sequences->bounds &&
+                       (!sequences->output || sequences->output->data);
     const gpuconv_status status = given ? check_sequences(arrays, sequences, error) : gc_fail_null(error, __func__);
     return status ? status : arrays->executor->sort(arrays, sequences, table, stream, error);
 }

@@ -571,11 +571,20 @@ static int class_of(const gpuconv_sequences *s, int64_t frames) {
 
 /* Sets the frames begin .. end - 1 of all rows to zero. */
 static void clear_frames(const gpuconv_rows *rows, int64_t begin, int64_t end) {
-    const int64_t bytes = rows->type == GPUCONV_SAMPLE_F32 ? 4 : 2;
-    for (int64_t i = 0; i < rows->rows; i++)
+    const int64_t bytes = gc_job_sample_bytes(rows->type);
+    for (int64_t i = 0; i < rows->rows; i++) {
+        const gc_array row = gc_array_of_row(rows, i);
         for (int64_t n = begin; n < end; n++)
-            memset((char *)rows->data + ((rows->starts ? rows->starts[i] : i * rows->stride) + n * rows->step) * bytes,
-                   0, (size_t)bytes);
+            memset((char *)row.data + n * row.step * bytes, 0, (size_t)bytes);
+    }
+}
+
+/* Writes `count` rows of `frames` frames, which begin `step` elements apart. */
+static void set_rows(int64_t *starts, int64_t *lengths, int64_t count, int64_t first, int64_t step, int64_t frames) {
+    for (int64_t i = 0; i < count; i++) {
+        starts[i] = first + i * step;
+        lengths[i] = frames;
+    }
 }
 
 static gpuconv_status sort(const gpuconv_arrays *arrays, const gpuconv_sequences *s, int64_t *table,
@@ -586,28 +595,20 @@ static gpuconv_status sort(const gpuconv_arrays *arrays, const gpuconv_sequences
         return status;
     const int64_t rows = s->sequences * s->channels, responses = s->sequences * s->own, each = 2 * (rows + responses);
     int64_t members[GPUCONV_SEQUENCE_CLASSES_MAX] = {0}, start = 0;
-    memset(table, 0, (size_t)(s->classes * each) * sizeof *table);
     for (int i = 0; i < s->classes; i++) {
-        for (int64_t r = 0; r < rows; r++) {
-            table[i * each + rows + r] = -1;
-            if (r < responses)
-                table[i * each + 2 * rows + responses + r] = -1;
-        }
+        int64_t *own = table + i * each + 2 * rows;
+        set_rows(table + i * each, table + i * each + rows, rows, 0, 0, -1);
+        set_rows(own, own + responses, responses, 0, 0, -1);
     }
     for (int64_t i = 0; i < s->sequences; i++) {
         const int64_t last = i == s->sequences - 1 ? s->frames : gc_min(s->offsets[i + 1], s->frames),
                       end = gc_max(start, last), frames = gc_min(end - start, s->bounds[s->classes - 1]);
         if (frames > 0) {
             const int at = class_of(s, frames);
-            int64_t *to = table + at * each, place = members[at]++;
-            for (int64_t c = 0; c < s->channels; c++) {
-                to[place * s->channels + c] = start + c * s->frames;
-                to[rows + place * s->channels + c] = frames;
-            }
-            for (int64_t c = 0; c < s->own; c++) {
-                to[2 * rows + place * s->own + c] = (i * s->own + c) * s->taps;
-                to[2 * rows + responses + place * s->own + c] = s->taps;
-            }
+            const int64_t place = members[at]++;
+            int64_t *to = table + at * each + place * s->channels, *own = table + at * each + 2 * rows + place * s->own;
+            set_rows(to, to + rows, s->channels, start, s->frames, frames);
+            set_rows(own, own + responses, s->own, i * s->own * s->taps, s->taps, s->taps);
         }
         if (s->output)
             clear_frames(s->output, start + frames, end);
