@@ -1,5 +1,5 @@
-/* Tests the division of a batch between the cores and GPUs: the formula with rates that are given, and whole batches
- * with a GPU that is made up, whose rows are those of the share whatever the threads do. */
+/* Tests batches that cores and GPUs share: the decision with rates that are given, and whole batches with a GPU that is
+ * made up. */
 #include "files.h"
 
 #include "libtools/batch/run/batch.h"
@@ -85,21 +85,25 @@ static void make_gpu(int devices, int broken) {
     gpu.backend.costs = gpu_costs;
 }
 
-/* Convolves ROWS rows. where: receives the GPU of each, -1 for the cores. Returns the share that results.jsonl tells.
- */
-static int run(int workers, bool resume, int *where) {
+/* Convolves ROWS rows. where: receives the GPU of each, -1 for the cores. */
+static void run(gpuconv_backend backend, int workers, bool resume, int *where) {
     gc_manifest manifest;
     gc_batch_progress progress;
     gpuconv_error error = {0};
     char folder[512], line[4096];
-    int share = 0;
     snprintf(folder, sizeof folder, "%s", files_path("out"));
     CHECK(!gc_manifest_read(files_path("rows.csv"), NULL, &manifest, &error), "%s", error.message);
-    const gc_batch batch = {
-        .manifest = &manifest, .folder = folder, .workers = workers, .resume = resume, .note = take_note};
+    const gc_batch batch = {.manifest = &manifest,
+                            .folder = folder,
+                            .backend = backend,
+                            .workers = workers,
+                            .resume = resume,
+                            .note = take_note};
     CHECK(!gc_batch_run(&batch, &progress, &error), "%s", error.message);
     CHECK(progress.failed == 0, "%lld rows failed", (long long)progress.failed);
-    assert_int_equal(progress.done + progress.skipped, ROWS);
+    CHECK(progress.done + progress.skipped == ROWS,
+          "%lld done, %lld skipped, %d workers, %d devices, broken %d, note %s", (long long)progress.done,
+          (long long)progress.skipped, workers, gpu.devices, gpu.broken, gpu.note);
     gc_manifest_free(&manifest);
     FILE *results = fopen(files_path("out/results.jsonl"), "r");
     assert_non_null(results);
@@ -107,40 +111,31 @@ static int run(int workers, bool resume, int *where) {
         where[i] = -2;
     while (fgets(line, sizeof line, results)) {
         const char *output = strstr(line, "\"output\":\"o"), *at = strstr(line, "\"where\":\"cuda ");
-        const char *told = strstr(line, "\"gpu_share\":");
         assert_non_null(output);
         const long row = strtol(output + strlen("\"output\":\"o"), NULL, 10);
         assert_in_range(row, 0, ROWS - 1);
         where[row] = at ? (int)strtol(at + strlen("\"where\":\"cuda "), NULL, 10) : -1;
-        share = told ? (int)strtol(told + strlen("\"gpu_share\":"), NULL, 10) : share;
     }
     fclose(results);
-    return share;
 }
 
-static void check_rows(const int *where, int share) {
-    for (int i = 0; i < ROWS; i++)
-        CHECK(where[i] > -2 && (where[i] >= 0) == gc_share_has(share, i), "row %d of share %d: on %d", i, share,
-              where[i]);
-}
-
-static void rows_are_where_the_share_says_for_any_number_of_workers_and_gpus(void **state) {
+static void the_cores_have_the_first_rows_and_the_gpus_the_last_ones(void **state) {
     (void)state;
-    int where[ROWS];
-    make_gpu(1, 0);
-    const int share = run(2, false, where);
-    assert_true(share > 0 && share < GC_SHARE_ALL);
-    check_rows(where, share);
-    for (int workers = 1; workers < 8; workers += 6) {
-        assert_int_equal(run(workers, false, where), share);
-        check_rows(where, share);
-    }
-    make_gpu(2, 0);
-    check_rows(where, run(8, false, where));
-    make_gpu(2, 1); /* the other one has all rows */
-    check_rows(where, run(8, false, where));
-    for (int i = 0; i < ROWS; i++)
-        assert_int_not_equal(where[i], 0);
+    int all_on_gpus = 0;
+    for (int devices = 1; devices <= 2; devices++)
+        for (int workers = 1; workers < 9; workers += 7)
+            for (int broken = 0; broken < devices; broken++) {
+                int where[ROWS], on_gpus = 0;
+                make_gpu(devices, broken);
+                run(GPUCONV_BACKEND_AUTO, workers, false, where);
+                for (int i = 0; i < ROWS; i++) {
+                    CHECK(where[i] > -2 && (where[i] < 0) == !on_gpus, "row %d is on %d", i, where[i]);
+                    CHECK(where[i] < 0 || !(broken >> where[i] & 1), "row %d is on a broken GPU", i);
+                    on_gpus += i + 1 < ROWS && where[i + 1] >= 0;
+                }
+                all_on_gpus += on_gpus;
+            }
+    assert_true(all_on_gpus > 0);
 }
 
 static void without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why(void **state) {
@@ -148,24 +143,26 @@ static void without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_wh
     for (int devices = 0; devices < 3; devices += 2) {
         int where[ROWS];
         make_gpu(devices, 3);
-        run(5, false, where);
-        check_rows(where, 0);
+        run(GPUCONV_BACKEND_AUTO, 5, false, where);
+        for (int i = 0; i < ROWS; i++)
+            assert_int_equal(where[i], -1);
         assert_string_equal(gpu.note, devices ? "running on the CPU: a broken GPU" : "running on the CPU: no GPU");
     }
 }
 
-static void resume_keeps_the_share_of_the_earlier_run(void **state) {
+static void resume_computes_a_row_where_it_was_computed(void **state) {
     (void)state;
-    int where[ROWS], again[ROWS];
-    make_gpu(1, 0);
-    const int share = run(3, false, where);
-    for (int i = 0; i < ROWS; i += 3)
-        assert_int_equal(remove(files_path("out/o%d.wav", i)), 0);
-    gpu.start = 1e6; /* a new batch would not use the GPU */
-    assert_int_equal(run(2, true, again), share);
-    check_rows(again, share);
-    assert_int_equal(run(2, false, where), 0);
-    check_rows(where, 0);
+    for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
+        int where[ROWS];
+        make_gpu(1, 0);
+        run(on_gpu ? GPUCONV_BACKEND_CUDA : GPUCONV_BACKEND_CPU, 3, false, where);
+        for (int i = 0; i < ROWS; i += 3)
+            assert_int_equal(remove(files_path("out/o%d.wav", i)), 0);
+        gpu.start = on_gpu ? 1e6 : 1e-6; /* a new batch would do the opposite */
+        run(GPUCONV_BACKEND_AUTO, 2, true, where);
+        for (int i = 0; i < ROWS; i++)
+            assert_int_equal(where[i], on_gpu - 1);
+    }
 }
 
 static void a_batch_that_fails_fast_ends_before_it_is_divided(void **state) {
@@ -210,9 +207,9 @@ static void a_division_is_faster_than_cores_or_gpus_alone(void **state) {
                     CHECK(s.seconds <= 1.002 * alone(&r, (double)rows, w, d),
                           "%lld rows, %d cores, %d GPUs: %g s, %g s on %d alone", (long long)rows, w, devices,
                           s.seconds, alone(&r, (double)rows, w, d), d);
-                assert_true((s.gpus > 0) == (s.devices > 0) && s.devices <= devices && s.gpus <= GC_SHARE_ALL);
+                assert_true((s.gpus > 0) == (s.devices > 0) && s.devices <= devices && s.gpus <= 1);
                 assert_true(s.gpus == 0 || (s.feeders >= s.devices && s.feeders <= w));
-                if (s.gpus == 0)
+                if (s.devices == 0)
                     assert_true(s.seconds == alone(&r, (double)rows, w, 0));
                 const gc_batch_rates ideal = {r.host, r.cpu, 0, r.start, r.next};
                 assert_true(s.gpus <= gc_batch_divide(&ideal, rows, w, 1).gpus);
@@ -224,20 +221,20 @@ static void a_division_is_faster_than_cores_or_gpus_alone(void **state) {
 static void a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores(void **state) {
     (void)state;
     const gc_batch_rates r = {4e-4, 5e-4, 8e-6, 0.75, 0.25}; /* utterances of 10 s, each with its own response */
-    assert_int_equal(gc_batch_divide(&r, 16384, 32, 2).gpus, 0);
+    assert_int_equal(gc_batch_divide(&r, 16384, 32, 2).devices, 0);
     const gc_batch_share two = gc_batch_divide(&r, 262144, 32, 2), one = gc_batch_divide(&r, 16384, 2, 1);
-    assert_true(two.devices > 0 && two.gpus > GC_SHARE_ALL / 2 && one.devices == 1 && one.gpus > GC_SHARE_ALL / 2);
+    assert_true(two.devices > 0 && two.gpus > 0.5 && one.devices == 1 && one.gpus > 0.5);
 }
 
 static void cores_slower_than_their_costs_leave_rows_to_the_gpus(void **state) {
     (void)state;
     gc_batch_rates r = {9e-4, 5.1e-3, 6e-5, 0.75, 0.25}; /* rows of 30 s, each with its own response of 6 s */
-    assert_int_equal(gc_batch_divide(&r, 4096, 32, 2).gpus, 0);
+    assert_int_equal(gc_batch_divide(&r, 4096, 32, 2).devices, 0);
     __real_gc_batch_measured(&r, 15.6e-3);
     const gc_batch_share s = gc_batch_divide(&r, 4096, 32, 2);
-    assert_true(s.gpus > 0 && s.gpus < GC_SHARE_ALL && s.seconds < 1.2);
+    assert_true(s.gpus > 0 && s.gpus < 1 && s.seconds < 1.2);
     __real_gc_batch_measured(&r, 1e-4);
-    assert_true(r.cpu > 0 && r.host > 0 && gc_batch_divide(&r, 4096, 32, 2).gpus == 0);
+    assert_true(r.cpu > 0 && r.host > 0 && gc_batch_divide(&r, 4096, 32, 2).devices == 0);
 }
 
 static void the_simulation_of_a_room_counts_as_work_of_the_cores(void **state) {
@@ -268,18 +265,6 @@ static void the_simulation_of_a_room_counts_as_work_of_the_cores(void **state) {
     }
 }
 
-static void every_stretch_of_rows_has_the_share(void **state) {
-    (void)state;
-    for (int share = 0; share <= GC_SHARE_ALL; share += 4096)
-        for (int64_t first = 0; first < 100000; first += 777) {
-            int count = 0;
-            for (int64_t i = first; i < first + 256; i++)
-                count += gc_share_has(share, i);
-            CHECK(abs(count - share / 256) <= 4, "share %d: %d of 256 rows from %lld on", share, count,
-                  (long long)first);
-        }
-}
-
 static int begin_all(void **state) {
     int err = files_begin(state);
     guarded x = guarded_new(1, 50), h = guarded_new(1, 5);
@@ -307,11 +292,10 @@ int main(void) {
         cmocka_unit_test(a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores),
         cmocka_unit_test(cores_slower_than_their_costs_leave_rows_to_the_gpus),
         cmocka_unit_test(the_simulation_of_a_room_counts_as_work_of_the_cores),
-        cmocka_unit_test(every_stretch_of_rows_has_the_share),
-        cmocka_unit_test(rows_are_where_the_share_says_for_any_number_of_workers_and_gpus),
+        cmocka_unit_test(the_cores_have_the_first_rows_and_the_gpus_the_last_ones),
         cmocka_unit_test(without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why),
         cmocka_unit_test(a_batch_that_fails_fast_ends_before_it_is_divided),
-        cmocka_unit_test(resume_keeps_the_share_of_the_earlier_run),
+        cmocka_unit_test(resume_computes_a_row_where_it_was_computed),
     };
     return cmocka_run_group_tests(tests, begin_all, end_all);
 }

@@ -27,7 +27,6 @@ struct gc_history {
     gc_buffer line;
     bool too_long;
     int64_t parsed, complete; /* bytes; complete: up to the end of the last line */
-    int gpu_share;
 
     /* Used by gc_history_judge. */
     const char *folder;
@@ -72,10 +71,6 @@ const gc_past_line *gc_history_last_line(const gc_history *h, int64_t entry) {
     return &h->past[entry];
 }
 
-int gc_history_gpu_share(const gc_history *h) {
-    return h->gpu_share;
-}
-
 /* ---- Lines ------------------------------------------------------------------------------------------------------- */
 
 /* Compares a name in a line, or its exact bytes if they are given, with an entry's. */
@@ -110,8 +105,10 @@ static void parse_past_line(gc_past_line *p, const gc_entry *e, const json_t *ob
     char *settings = gc_settings_of(e);
     const char *given = json_string_value(json_object_get(object, "settings"));
     const char *version = json_string_value(json_object_get(object, "version"));
+    const char *where = json_string_value(json_object_get(object, "where"));
     const json_t *size = json_object_get(object, "output_size"), *early = json_object_get(object, "early_size");
     *p = (gc_past_line){.known = true, .done = true, .output_size = -1};
+    p->on_gpu = where && strncmp(where, "cuda", strlen("cuda")) == 0;
     p->same_input_name = has_name(object, "input", "input_bytes", e->input);
     p->same_response_name = has_name(object, "response", "response_bytes", e->response);
     p->same_settings = given && settings && strcmp(given, settings) == 0;
@@ -137,9 +134,7 @@ static bool parse_line(gc_history *h, const char *line, size_t length, bool *und
     if (!object && json_error_code(&why) == json_error_out_of_memory)
         return false;
     const char *status = json_string_value(json_object_get(object, "status"));
-    const json_int_t share = json_integer_value(json_object_get(object, "gpu_share"));
     *understood = json_is_object(object);
-    h->gpu_share = share > 0 && share <= 1 << 16 ? (int)share : h->gpu_share;
     bool good = find_entry(h, object, &e);
     if (good && e && status) {
         gc_past_line *p = &h->past[e - h->manifest->entry];

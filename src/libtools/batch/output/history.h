@@ -16,8 +16,9 @@
 
 /* The last line about an entry's output. */
 typedef struct gc_past_line {
-    bool known; /* there is a line with the status "done"; it gives all other fields */
-    bool done;  /* the entry's last line is "done" */
+    bool known;  /* there is a line with the status "done"; it gives all other fields */
+    bool on_gpu; /* a GPU computed it */
+    bool done;   /* the entry's last line is "done" */
     bool same_input_name, same_response_name, same_settings, same_version; /* as in this run */
     gc_state input, response, noise;
     double audio;
@@ -45,9 +46,6 @@ gpuconv_status gc_history_read(gc_history *history, const char *path, int64_t *c
 
 /* Returns the last line about an entry. */
 const gc_past_line *gc_history_last_line(const gc_history *history, int64_t entry);
-
-/* Returns the share of the GPUs of an earlier run, 1 to 2^16; 0: it computed on one kind of processor. */
-int gc_history_gpu_share(const gc_history *history);
 
 /* Compares the lines with the existing files, using several threads; done[entry] gets whether it is done. `packer`:
  * outputs may be in its shards; NULL: none are. Fails with MEMORY or CANCELLED. */

@@ -217,8 +217,7 @@ char *gc_result_line(const gc_entry *e, const gc_outcome *o) {
                put(object, "channels", json_integer(o->channels)) && put(object, "frames", json_integer(o->frames)) &&
                put_columns(object, e, o);
     if (!o->status)
-        good = good && put_history(object, e, o) &&
-               (!o->gpu_share || put(object, "gpu_share", json_integer(o->gpu_share)));
+        good = good && put_history(object, e, o);
     return as_line(object, good);
 }
 

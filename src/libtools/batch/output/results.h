@@ -13,7 +13,6 @@
  *                                list of these lines is a manifest that gives the same bytes
  *      settings, version         the entry's settings, and gpuconv's version, which determine the output too
  *      input_was, response_was   the states (state.h) of the files before they were read; noise_was likewise
- *      gpu_share                 of 65536 rows, those on GPUs, in a batch that the cores share with them
  *      output_size               in bytes; early_size: of the second output
  */
 /* Groups the failures of a batch by reason. Messages that differ only in file names, numbers and quoted values have the
@@ -39,7 +38,6 @@ typedef struct gc_outcome {
     int rate, channels;              /* of the output */
     int64_t frames, early_size;      /* early_size -1: there is no second output */
     double offset, noise_offset;     /* seconds, as they were drawn */
-    int gpu_share;                   /* of 65536 rows, those on GPUs, in a batch that the cores share with them */
     bool shortened;                  /* the input ends before the part that was asked for */
 } gc_outcome;
 

@@ -54,13 +54,13 @@ typedef struct batch_state {
     pthread_cond_t thread_ended;
     int64_t *todo;                 /* indices of entries; on other ranks the last portion from rank 0 */
     int64_t todo_count, todo_next; /* todo_next: the first that no worker has taken */
-    int64_t *gpu_todo;             /* of a shared batch: the entries for the GPUs, or not divided yet */
-    int64_t gpu_count, gpu_next;
-    gc_batch_share share; /* `gpus` is -1 before it is known */
-    int recorded_share;   /* of an earlier run, with --resume; 0: none */
-    int most_share;       /* that is possible; the recorded one */
+    /* Of a shared batch, whose GPUs take entries from the end: the first entries of the list, which only the cores
+     * take, and the place from which on only the GPUs do. */
+    int64_t todo_any, todo_gpus;
+    gc_batch_share share;
+    bool decided; /* whether GPUs are used, and `share` */
     gpu_state gpu[GC_BATCH_DEVICES];
-    pthread_cond_t gpus_changed;        /* share, gpu[] */
+    pthread_cond_t gpus_changed;        /* decided, share, gpu[] */
     int active;                         /* threads that have not ended */
     int slotless;                       /* workers that could not get a slot */
     bool unavailable[GC_BATCH_DEVICES]; /* devices whose failure was noted */
@@ -170,11 +170,7 @@ static void count_file(counted_files *f, int64_t entry, int64_t samples) {
  * the cores computed the entry. */
 static void batch_record(batch_state *s, int device, int64_t entry, const gc_outcome *o) {
     gpuconv_error error = {0};
-    gc_outcome shared = *o;
-    pthread_mutex_lock(&s->lock);
-    shared.gpu_share = (int)gc_max(0, s->share.gpus);
-    pthread_mutex_unlock(&s->lock);
-    char *line = gc_result_line(&s->batch->manifest->entry[entry], &shared);
+    char *line = gc_result_line(&s->batch->manifest->entry[entry], o);
     gc_ranks_report one = {
         .done = o->status == GPUCONV_OK, .failed = o->status != GPUCONV_OK, .clipped = o->clipped, .audio = o->audio};
     pthread_mutex_lock(&s->lock);
@@ -375,7 +371,16 @@ static gpuconv_status choose_devices(batch_state *s, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-/* Opens results.jsonl and lists the entries to do: all, or with --resume the unfinished ones. */
+/* Where an entry was computed before. */
+typedef enum place { PLACE_CORES = 0, PLACE_ANY, PLACE_GPUS } place;
+
+static place place_before(const batch_state *s, const gc_history *history, int64_t entry) {
+    const gc_past_line *p =
+        history && s->batch->backend == GPUCONV_BACKEND_AUTO ? gc_history_last_line(history, entry) : NULL;
+    return !p || !p->known ? PLACE_ANY : p->on_gpu ? PLACE_GPUS : PLACE_CORES;
+}
+
+/* Opens results.jsonl and lists the entries to do: all, or with --resume the unfinished ones, by place. */
 static gpuconv_status list_entries(batch_state *s, const char *results, gpuconv_error *error) {
     const gc_manifest *m = s->batch->manifest;
     gc_history *history = NULL;
@@ -387,7 +392,6 @@ static gpuconv_status list_entries(batch_state *s, const char *results, gpuconv_
         history = gc_history_new(m);
         status = history ? gc_history_read(history, results, &complete_bytes, &newline, error)
                          : gc_fail_memory(error, "a list of entries");
-        s->recorded_share = status ? 0 : gc_history_gpu_share(history);
         if (!status)
             status = gc_history_judge(history, s->batch->folder, s->packer, s->workers, done, error);
     }
@@ -395,11 +399,15 @@ static gpuconv_status list_entries(batch_state *s, const char *results, gpuconv_
         status = gc_results_open(results, s->batch->resume, &s->results, error);
     if (!status && s->batch->resume)
         status = gc_results_repair(s->results, complete_bytes, newline, error);
-    for (int64_t i = 0; i < m->entries && !status; i++) {
+    for (int64_t i = 0; i < m->entries && !status && s->packer; i++)
         if (!done[i])
-            s->todo[s->todo_count++] = i;
-        if (!done[i] && s->packer)
             gc_packer_expect(s->packer, i);
+    for (place at = PLACE_CORES; at <= PLACE_GPUS && !status; at++) {
+        s->todo_any = at == PLACE_ANY ? s->todo_count : s->todo_any;
+        s->todo_gpus = s->todo_count;
+        for (int64_t i = 0; i < m->entries; i++)
+            if (!done[i] && place_before(s, history, i) == at)
+                s->todo[s->todo_count++] = i;
     }
     if (!status)
         s->progress.skipped = m->entries - s->todo_count;
@@ -470,15 +478,15 @@ static gc_batch_share divide_batch(const batch_state *s, const gc_batch_rates *r
     return gc_batch_divide(rates, s->progress.total / ranks, gc_processor_count(), devices);
 }
 
-/* Returns the largest share that is possible, before the cores are measured: they may be several times as slow as they
- * are estimated, and what remains for them is enough to measure them. Ranks measure nothing. */
-static int largest_share(batch_state *s) {
+/* Returns whether GPUs may shorten the batch, before the cores are measured: these may be several times as slow as
+ * their costs. */
+static bool gpus_may_help(batch_state *s) {
     static const double slower = 4;
     gc_batch_rates rates;
     if (!estimate_rates(s, false, &rates))
-        return 0;
+        return false;
     rates.cpu *= batch_has_ranks(s) ? 1 : slower;
-    return (int)gc_min(divide_batch(s, &rates, 1).gpus, GC_SHARE_ALL / 16 * 15);
+    return divide_batch(s, &rates, 1).devices > 0;
 }
 
 /* Returns the division by the measured seconds of a core for an entry (0: not known). */
@@ -491,41 +499,29 @@ static gc_batch_share divide_measured(batch_state *s, double measured, bool on_g
     return divide_batch(s, &rates, devices);
 }
 
-/* Moves the entries of a list that are in the share, or are not, to the end of another list. */
-static void move_entries(int64_t *from, int64_t *from_count, int gpus, bool in_share, int64_t *to, int64_t *to_count) {
-    int64_t kept = 0;
-    for (int64_t i = 0; i < *from_count; i++)
-        if (gc_share_has(gpus, from[i]) == in_share)
-            to[(*to_count)++] = from[i];
-        else
-            from[kept++] = from[i];
-    *from_count = kept;
-}
-
 /* Prepares a batch whose backend the user does not choose: it is shared if GPUs may shorten it. Ranks, each of which
- * has a part of the entries, take either the cores or the GPUs. @return DEVICE, MEMORY */
+ * has a part of the entries, take either the cores or the GPUs. @return DEVICE */
 static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
     gpuconv_error why = {0};
     int count;
-    s->most_share = s->recorded_share ? s->recorded_share : largest_share(s);
-    if (s->most_share == 0)
+    s->shared = !batch_has_ranks(s) && (s->todo_gpus < s->todo_count || gpus_may_help(s));
+    if (!batch_has_ranks(s) || !gpus_may_help(s))
         return GPUCONV_OK;
-    if (batch_has_ranks(s)) {
-        const gpuconv_status status = select_devices(s, &count, &why, error);
-        const gc_batch_share share = count > 0 ? divide_measured(s, 0, true, count) : (gc_batch_share){0};
-        if (share.gpus > GC_SHARE_ALL / 2 &&
-            !gc_backend_find(GPUCONV_BACKEND_CUDA)->batch->init_device(s->device[0], &why))
-            use_devices(s, share.devices);
-        s->workers = (int)gc_max(s->workers, s->devices);
-        return status;
-    }
-    s->gpu_todo = gc_calloc(gc_max(1, s->todo_count), sizeof *s->gpu_todo);
-    if (!s->gpu_todo)
-        return gc_fail_memory(error, "a list of entries");
-    move_entries(s->todo, &s->todo_count, s->most_share, true, s->gpu_todo, &s->gpu_count);
-    s->shared = s->gpu_count > 0;
-    s->share.gpus = s->shared ? -1 : s->recorded_share;
-    return GPUCONV_OK;
+    const gpuconv_status status = select_devices(s, &count, &why, error);
+    const gc_batch_share share = count > 0 ? divide_measured(s, 0, true, count) : (gc_batch_share){0};
+    if (share.gpus > 0.5 && !gc_backend_find(GPUCONV_BACKEND_CUDA)->batch->init_device(s->device[0], &why))
+        use_devices(s, share.devices);
+    s->workers = (int)gc_max(s->workers, s->devices);
+    return status;
+}
+
+/* Returns how many entries the cores may take, and how many the GPUs. Requires the lock. */
+static int64_t left_for_cores(const batch_state *s, bool gpus_lost) {
+    return gc_max(0, (gpus_lost ? s->todo_count : gc_min(s->todo_count, s->todo_gpus)) - s->todo_next);
+}
+
+static int64_t left_for_gpus(const batch_state *s) {
+    return gc_max(0, s->todo_count - gc_max(s->todo_next, s->todo_any));
 }
 
 /* Waits until the cores have computed `entries`, or have none left to begin. Returns how many they have computed. */
@@ -534,7 +530,7 @@ static int64_t await_entries(batch_state *s, int64_t entries) {
     while (true) {
         pthread_mutex_lock(&s->lock);
         const int64_t done = s->progress.done + s->progress.failed;
-        const bool ends = done >= entries || s->todo_next == s->todo_count || batch_ends(s);
+        const bool ends = done >= entries || !left_for_cores(s, false) || batch_ends(s);
         pthread_mutex_unlock(&s->lock);
         if (ends)
             return done;
@@ -551,30 +547,40 @@ static double measure_cores(batch_state *s) {
     return entries < s->workers ? 0 : (gc_now() - began) * gc_processor_count() / (double)entries;
 }
 
-/* Divides a shared batch and starts its GPUs, while the cores compute entries that they have in any case. */
-static void *run_starter(void *argument) {
-    batch_state *s = argument;
-    gpuconv_error why = {0}, error = {0};
-    gc_batch_share share = {0};
-    int count = 0, lost = 0;
-    const double measured = s->recorded_share ? 0 : measure_cores(s);
-    const bool helps = s->recorded_share || divide_measured(s, measured, false, 1).gpus > 0;
-    const gpuconv_status status = helps ? select_devices(s, &count, &why, &error) : GPUCONV_OK;
-    if (status)
-        batch_fail(s, status, &error);
-    else if (count > 0)
-        share = divide_measured(s, measured, true, count);
-    share.gpus = (int)gc_min(share.gpus, s->most_share);
-    if (s->recorded_share && count > 0)
-        share = (gc_batch_share){s->recorded_share, (int)gc_max(1, share.devices), s->workers, 0};
+/* Decides whether a shared batch uses GPUs, and which. count: of the selected devices. @return DEVICE: one that the
+ * user named does not exist */
+static gpuconv_status decide(batch_state *s, int *count, gpuconv_error *why, gpuconv_error *error) {
+    const double measured = measure_cores(s);
+    const bool needed = s->todo_gpus < s->todo_count; /* by entries that GPUs computed before */
+    gc_batch_share share = divide_measured(s, measured, false, 1);
+    const bool helps = !gc_flag_is_raised(&s->stop) && (needed || share.devices > 0);
+    const gpuconv_status status = helps ? select_devices(s, count, why, error) : GPUCONV_OK;
+    if (*count > 0) {
+        share = divide_measured(s, measured, true, *count);
+        if (needed && share.devices == 0)
+            share = (gc_batch_share){.devices = 1, .feeders = s->workers};
+    }
+    if (*count == 0)
+        share.devices = 0;
     pthread_mutex_lock(&s->lock);
     if (share.devices > 0)
         use_devices(s, share.devices);
-    move_entries(s->gpu_todo, &s->gpu_count, share.gpus, false, s->todo, &s->todo_count);
     s->share = share;
+    s->decided = true;
     pthread_cond_broadcast(&s->gpus_changed);
     pthread_mutex_unlock(&s->lock);
-    for (int i = 0; i < share.devices && !gc_flag_is_raised(&s->stop); i++) {
+    return status;
+}
+
+/* Starts the GPUs of a shared batch, while the cores compute. */
+static void *run_starter(void *argument) {
+    batch_state *s = argument;
+    gpuconv_error why = {0}, error = {0};
+    int count = 0, lost = 0;
+    const gpuconv_status status = decide(s, &count, &why, &error);
+    if (status)
+        batch_fail(s, status, &error);
+    for (int i = 0; i < s->devices && !gc_flag_is_raised(&s->stop); i++) {
         const bool works = s->backend->init_device(s->device[i], &why) == GPUCONV_OK;
         lost += !works;
         pthread_mutex_lock(&s->lock);
@@ -584,7 +590,7 @@ static void *run_starter(void *argument) {
     }
     pthread_mutex_lock(&s->lock);
     pthread_cond_broadcast(&s->gpus_changed); /* the batch may have been stopped meanwhile */
-    if (why.status && lost == share.devices && s->batch->note) {
+    if (why.status && lost == s->devices && s->batch->note) {
         char text[600];
         (void)snprintf(text, sizeof text, "running on the CPU: %s", why.message);
         s->batch->note(s->batch->context, text);
@@ -644,23 +650,47 @@ static void end_thread(batch_state *s) {
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
-/* Returns where the next entry of a thread of a shared batch is computed. The first threads, which keep the GPUs busy,
- * take entries of the cores while their GPU starts and at the end. Requires the lock. */
+/* Returns whether the GPUs compute the entries of a shared batch that are left before a core has computed one. */
+static bool gpus_end_sooner(const batch_state *s) {
+    return s->todo_next >= s->todo_any && (double)left_for_gpus(s) * s->share.gpu < s->share.core;
+}
+
+/* Returns whether a thread waits while the first GPU starts, if GPUs are faster than all cores. A quarter of the
+ * threads waits: beside cores that are all busy a start takes half as long again (docs/experiments/corpus.md). */
+static bool leaves_room(const batch_state *s, const batch_thread *t) {
+    return s->share.gpu * s->workers < s->share.core && t->number >= (s->workers + 1) * 3 / 4;
+}
+
+/* Returns the device that a thread feeds, an index into state->device: of those that are not lost the next one from its
+ * number on; -1: there is none. */
+static int device_of(const batch_thread *t) {
+    const batch_state *s = t->state;
+    for (int i = 0; i < s->devices; i++)
+        if (s->gpu[(t->number + i) % s->devices] != GPU_LOST)
+            return (t->number + i) % s->devices;
+    return -1;
+}
+
+/* Returns where the next entry of a thread of a shared batch is computed. The first threads keep the GPUs busy; the
+ * others, and these while their GPU starts, take entries of the cores. Requires the lock. */
 static source next_source(const batch_thread *t) {
     const batch_state *s = t->state;
-    const bool known = s->share.gpus >= 0, left = known && s->gpu_next < s->gpu_count;
-    const gpu_state gpu = s->devices > 0 ? s->gpu[t->number % s->devices] : GPU_LOST;
-    const bool feeds = left && !t->no_slot && t->number < s->share.feeders;
-    bool lost = true;
-    for (int i = 0; i < s->devices && s->slotless < s->share.feeders; i++)
-        lost = lost && s->gpu[i] == GPU_LOST;
+    const int device = device_of(t);
+    const gpu_state gpu = device < 0 ? GPU_LOST : s->gpu[device];
+    const bool usable = device >= 0 && s->slotless < s->share.feeders, lost = s->decided && !usable;
+    bool ready = false;
+    for (int i = 0; i < s->devices && usable; i++)
+        ready = ready || s->gpu[i] == GPU_READY;
+    const bool feeds = left_for_gpus(s) > 0 && !t->no_slot && t->number < s->share.feeders;
+    const bool starts = s->decided && !lost && !ready, cores = left_for_cores(s, lost) > 0;
     if (batch_ends(s))
         return SOURCE_NONE;
     if (feeds && gpu == GPU_READY)
         return SOURCE_GPUS;
-    if (s->todo_next < s->todo_count || (left && lost))
+    if (cores && !(starts && leaves_room(s, t)) && !(ready && gpus_end_sooner(s)))
         return SOURCE_CORES;
-    return !known || (feeds && gpu == GPU_STARTS) ? SOURCE_UNKNOWN : SOURCE_NONE;
+    return (cores && starts) || (feeds && gpu == GPU_STARTS) || (!s->decided && left_for_gpus(s) > 0) ? SOURCE_UNKNOWN
+                                                                                                      : SOURCE_NONE;
 }
 
 static bool next_entry(void *context, int64_t *entry) {
@@ -670,10 +700,8 @@ static bool next_entry(void *context, int64_t *entry) {
         return batch_next(s, entry);
     pthread_mutex_lock(&s->lock);
     const bool found = next_source(t) == t->source;
-    if (found && (t->source == SOURCE_GPUS || s->todo_next == s->todo_count))
-        *entry = s->gpu_todo[s->gpu_next++];
-    else if (found)
-        *entry = s->todo[s->todo_next++];
+    if (found)
+        *entry = t->source == SOURCE_GPUS ? s->todo[--s->todo_count] : s->todo[s->todo_next++];
     pthread_mutex_unlock(&s->lock);
     return found;
 }
@@ -719,7 +747,7 @@ static bool await_source(batch_thread *t) {
     pthread_mutex_lock(&s->lock);
     while ((t->source = next_source(t)) == SOURCE_UNKNOWN)
         pthread_cond_wait(&s->gpus_changed, &s->lock);
-    t->device = t->source == SOURCE_GPUS ? t->number % s->devices : -1;
+    t->device = t->source == SOURCE_GPUS ? device_of(t) : -1;
     pthread_mutex_unlock(&s->lock);
     return t->source != SOURCE_NONE;
 }
@@ -936,7 +964,6 @@ gpuconv_status gc_batch_run(const gc_batch *b, gc_batch_progress *progress, gpuc
     pthread_cond_destroy(&s->gpus_changed);
     sem_destroy(&s->copy_permits);
     free(s->todo);
-    free(s->gpu_todo);
     free(s->unsent_lines.bytes);
     free(s);
     return status;

@@ -1,4 +1,4 @@
-/* Costs of the rows of a batch, and their division between the cores and the GPUs (share.h). */
+/* Costs of the rows of a batch, and whether GPUs shorten it (share.h). */
 #include "share.h"
 
 #include "libgpuconv/core/memory.h"
@@ -19,17 +19,14 @@
  */
 gc_batch_share gc_batch_divide(const gc_batch_rates *r, int64_t rows, int cores, int devices) {
     const double n = (double)rows, host = r->host / cores, cpu = r->cpu / cores;
-    gc_batch_share best = {.seconds = n * (host + cpu)};
+    gc_batch_share best = {.seconds = n * (host + cpu), .core = r->host + r->cpu};
     for (int d = 1; d <= devices; d++) {
         const double start = r->start + (d - 1) * r->next, row = fmax(r->gpu / d, host);
-        const double share = fmax(0, n * (host + cpu) - start) / (n * (row + cpu));
+        const double gpus = fmin(1, fmax(0, n * (host + cpu) - start) / (n * (row + cpu)));
         const double feeders = fmax(d, fmin(ceil(1.25 * r->host * d / r->gpu), cores));
-        for (int gpus = (int)(share * GC_SHARE_ALL), i = 0; i < 2 && gpus <= GC_SHARE_ALL; i++, gpus++) {
-            const double f = (double)gpus / GC_SHARE_ALL;
-            const double seconds = fmax(n * (host + (1 - f) * cpu), start + f * n * row);
-            if (gpus > 0 && share > 0 && seconds < (best.gpus ? 1 : 0.9) * best.seconds)
-                best = (gc_batch_share){gpus, d, (int)feeders, seconds};
-        }
+        const double seconds = fmax(n * (host + (1 - gpus) * cpu), start + gpus * n * row);
+        if (gpus > 0 && seconds < (best.devices ? 1 : 0.9) * best.seconds)
+            best = (gc_batch_share){d, (int)feeders, gpus, seconds, best.core, row};
     }
     return best;
 }
@@ -45,9 +42,9 @@ enum { SAMPLES = 4 };
 static const double file_seconds = 50e-6, byte_seconds = 0.3e-9;
 
 /* A GPU convolves after its driver, its context and its kernels are loaded; page-locked memory of the slots and the end
- * of the process take somewhat longer than these. A further GPU takes nearly as long as the first (H200, 16 and 32
- * cores). */
-static const double starts = 2.3, next_starts = 2;
+ * of the process take somewhat longer than these, and busy cores half as much again. A further GPU takes nearly as long
+ * as the first (H200, 16 and 32 cores). */
+static const double starts = 2, next_starts = 2;
 
 /* Returns the seconds of the fastest algorithm; 0 if there is none. */
 static double fastest(gpuconv_backend id, const gc_device *device, const gc_costs *costs, const gc_part *p) {

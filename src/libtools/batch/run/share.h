@@ -1,21 +1,20 @@
 /*
- * Division of a batch between the cores and the GPUs.
+ * Batches that cores and GPUs share.
  *
- * A row is computed by the GPUs if a hash of its number is below the share of the batch, so that its samples follow
- * from the row and the share, whatever the threads do, and results.jsonl keeps the share for --resume. The rows of a
- * smaller share are among those of a larger one. The largest possible share follows from costs, and the rows outside of
- * it begin on the cores at once. Their time and the costs of a GPU give the share. The costs of a core alone would not
- * do, because cores that work at the same time share caches and memory: a row of 30 s with a response of 6 s took 2.6
- * times as long as its costs on 32 cores.
+ * The cores begin. The time of their first rows and the costs of a GPU say whether GPUs shorten the batch, and how
+ * many. While the first one starts, the cores go on. Then each worker takes the next row of the list, the cores from
+ * its beginning and the GPUs from its end, so that both end together whatever their speed is. Near the end the cores
+ * take no row that the GPUs would begin and end sooner. Where a row was computed is in results.jsonl, and --resume
+ * computes it there again.
+ *
+ * The costs of a core alone do not tell its time, because cores that work at the same time share caches and memory: a
+ * row of 30 s with a response of 6 s took 2.6 times as long as its costs on 32 cores.
  */
 #ifndef GPUCONV_BATCH_RUN_SHARE_H
 #define GPUCONV_BATCH_RUN_SHARE_H
 
 #include "libgpuconv/conv/backend.h"
 #include "worker.h"
-
-/* The share of all rows. */
-enum { GC_SHARE_ALL = 1 << 16 };
 
 /* Means of the rows of a batch, in seconds. */
 typedef struct gc_batch_rates {
@@ -25,17 +24,12 @@ typedef struct gc_batch_rates {
 } gc_batch_rates;
 
 typedef struct gc_batch_share {
-    int gpus;    /* of GC_SHARE_ALL rows, those on GPUs */
-    int devices; /* GPUs to use; 0: none */
-    int feeders; /* workers for the rows of the GPUs: as many as keep them busy */
-    double seconds;
+    int devices;      /* GPUs to use; 0: none */
+    int feeders;      /* workers for the rows of the GPUs: as many as keep them busy */
+    double gpus;      /* of all rows, those expected on GPUs */
+    double seconds;   /* of the batch */
+    double core, gpu; /* seconds of a core for a row, and of all GPUs with their feeders */
 } gc_batch_share;
-
-/* Returns whether a row is on a GPU. */
-static inline bool gc_share_has(int gpus, int64_t row) {
-    return (int)((uint32_t)row * 2654435769U >> 16) <
-           gpus; /* multiples of the golden ratio: any stretch has the share */
-}
 
 /* Returns the division with which a batch of `rows` rows ends first on `cores` cores and up to `devices` GPUs. GPUs
  * that save less than a tenth of the time are not used. */
