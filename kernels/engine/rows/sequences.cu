@@ -15,9 +15,11 @@ enum { THREADS = 256, SHARES = 16 };
 
 typedef cub::BlockScan<int64_t, THREADS> scan;
 
-/* A sequence: its first frame, its frames, and those that are left out because it is too long. */
+/* A sequence in a channel. */
 struct sequence {
-    int64_t start, frames, cut;
+    int64_t start;  /* its first frame */
+    int64_t frames; /* at most the last bound */
+    int64_t cut;    /* frames behind these, which no class has */
 };
 
 struct larger {
@@ -57,7 +59,7 @@ __device__ __forceinline__ void write_rows(const gck_sequences &a, int64_t *tabl
     }
 }
 
-/* Writes zeros as the frames of a sequence that are left out. */
+/* Sets the frames of a sequence that no class has to zero. */
 __device__ __forceinline__ void clear_cut(const gck_sequences &a, const sequence &s, int first, int end) {
     for (int c = first; c < end; c++)
         for (int64_t n = 0; n < s.cut; n++)

@@ -25,11 +25,12 @@
  * its magnitudes add up to at most 1. No number exceeds 256 sqrt(2 N) then, and a number that is 2^-20 of the largest
  * has the bits of its first half. The last step restores the scale in floats.
  *
- * What it buys over transforms in floats (chip.cu): 1.5 times the speed with 2048 frames and 1.3 with 4096 (64 x 768
+ * What it buys over transforms in floats (chip.cu): 1.24 times the speed with 2048 frames and 1.15 with 4096 (64 x 768
  * rows, H200); nothing with 8192, where the matrices do not fit into the first-level cache (docs/experiments/jobs.md).
  */
 #include "tensor.cuh"
 
+#include "kernels/engine/async_copy.cuh"
 #include "kernels/engine/rows.cuh"
 
 #include "tensor_tables.cuh"
@@ -47,8 +48,8 @@ namespace {
 enum {
     THREADS = 256,   /* of a block */
     POINTS = 8192,   /* of its rows at a time */
-    TURNS = 4,       /* items whose rows are known */
-    OWN_BYTES = 2048 /* of shared memory for this, at most */
+    TURNS = 4,       /* items whose rows are described */
+    OWN_BYTES = 2048 /* of shared memory for the descriptions, at most */
 };
 
 /* A row of a block: point p is source[p] from `begin` to `end`, target[p] is written from `first` to `last`, with zeros
@@ -109,9 +110,9 @@ template <class K> __device__ __forceinline__ int result_word(int p, int n1, int
            ((((n1 >> 1) & 3) ^ (n2 >> 3) ^ ((p >> 2) << 1)) << 3) + (n2 & 7);
 }
 
-/* Fills what the block of an item needs to know of row number r. Items of one response follow one another; where some
- * rows may not exist, which are the last ones then, the items of all responses take turns, so that every block has its
- * share of those that do. */
+/* Describes row number r of an item. The items of a response follow one another. Rows with lengths are an exception,
+ * because the last rows of each response may not exist: the items of all responses take turns there, so that every
+ * block computes about as many existing rows. */
 template <class K>
 __device__ __forceinline__ void describe_row(block_row *to, const gck_tensor_job &a, int item, int r) {
     const bool in_turns = a.target.lengths;
@@ -135,12 +136,13 @@ __device__ __forceinline__ void describe_row(block_row *to, const gck_tensor_job
     *to = d;
 }
 
-/* Loads 8 points of a row, those that exist. */
+/* Loads 8 points of a row, with zeros in the place of points that do not exist. A shift by other than a multiple of 8
+ * frames gives addresses that are no multiples of 16 bytes. */
 template <class K> __device__ __forceinline__ void load_part(uint4 *to, const block_row &row, int point) {
     const bool inside = point >= row.begin && point + 8 <= row.end,
                outside = point + 8 <= row.begin || point >= row.end;
     if (outside || (inside && (uintptr_t)(row.source + point) % 16 == 0)) {
-        copy_unit(to, inside ? row.source + point : NULL, inside ? 16 : 0);
+        copy_16(to, inside ? row.source + point : NULL, inside ? 16 : 0);
         return;
     }
     unsigned x[8];
@@ -161,7 +163,7 @@ template <class K> __device__ __forceinline__ void load_rows(uint4 *to, const bl
 #pragma unroll
         for (int i = 0; i < K::R1 / 8; i++)
             if (whole)
-                copy_unit(to + THREADS * i, row.source + 8 * (tid + i * THREADS), 16);
+                copy_16(to + THREADS * i, row.source + 8 * (tid + i * THREADS), 16);
             else
                 load_part<K>(to + THREADS * i, row, 8 * (tid + i * THREADS));
     }
@@ -183,7 +185,7 @@ template <class K> __device__ __forceinline__ void find_peaks(const uint4 *from,
     }
 }
 
-/* Stores 8 points of a row, those that are written. */
+/* Stores those of 8 points of a row that are frames of the target. */
 template <class K> __device__ __forceinline__ void store_part(const block_row &row, int point, uint4 v) {
     if (point >= row.first && point + 8 <= row.valued && (uintptr_t)(row.target + point) % 16 == 0) {
         *(uint4 *)(row.target + point) = v;
@@ -507,20 +509,21 @@ template <class K> __device__ __forceinline__ bool is_written(const block_row *r
     return any;
 }
 
-/* An item is K::ROWS rows that share a response. While one is multiplied, the next one is loaded; what is known of its
- * rows is found out before. Each thread counts its items in shared memory: the steps leave no register. */
+/* An item is K::ROWS rows that share a response. While the block multiplies an item, it loads the samples of the next
+ * one, whose rows it has described before. Each thread counts its items in shared memory, because the steps leave no
+ * register free. */
 template <class K>
 __global__ void __launch_bounds__(THREADS, TENSOR_RESIDENT)
     tensor_convolve(const __grid_constant__ gck_tensor_job a, int items) {
 #if __CUDA_ARCH__ >= 800
     extern __shared__ __align__(128) uint4 shared[];
-    __shared__ block_row known[TURNS][K::ROWS];
+    __shared__ block_row described[TURNS][K::ROWS];
     __shared__ volatile int turns[THREADS];
     uint4 *units = shared, *buffer = units + POINTS / 2, *small = buffer + 2 * (POINTS / 8);
     const uint4 *table = (const uint4 *)a.twiddles;
     const auto turn = [&](int ahead) { return turns[thread_of_phase()] + ahead; };
     const auto item_of = [](int turn) { return (int)blockIdx.x + turn * (int)gridDim.x; };
-    const auto rows_of = [&](int turn) { return known[turn % TURNS]; };
+    const auto rows_of = [&](int turn) { return described[turn % TURNS]; };
     const auto buffer_of = [&](int turn) { return buffer + turn % 2 * (POINTS / 8); };
     for (int i = threadIdx.x; i < K::SMALL; i += THREADS)
         small[i] = table[i];
@@ -528,11 +531,11 @@ __global__ void __launch_bounds__(THREADS, TENSOR_RESIDENT)
     pdl_trigger();
     pdl_wait();
     if (threadIdx.x < K::ROWS)
-        describe_row<K>(&known[0][threadIdx.x], a, blockIdx.x, threadIdx.x);
+        describe_row<K>(&described[0][threadIdx.x], a, blockIdx.x, threadIdx.x);
     __syncthreads();
-    load_rows<K>(buffer, known[0]);
+    load_rows<K>(buffer, described[0]);
     wait_for_copies();
-    find_peaks<K>(buffer, known[0]);
+    find_peaks<K>(buffer, described[0]);
     __syncthreads();
 #pragma unroll 1
     for (; item_of(turn(0)) < items; turns[thread_of_phase()] = turn(1)) {

@@ -20,7 +20,8 @@ __device__ __forceinline__ unsigned pack_halves(float low, float high) {
     return word;
 }
 
-/* d += a b for 16 x 16 by 16 x 8 halves. The compiler keeps the order of these products. */
+/* d += a b for 16 x 16 by 16 x 8 halves. The compiler keeps the order of these products, unlike that of multiply_add
+ * (mma.cuh). */
 __device__ __forceinline__ void add_product(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #if __CUDA_ARCH__ >= 800
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -37,20 +38,6 @@ __device__ __forceinline__ void set_product(float (&d)[4], const unsigned (&a)[4
                  "{%10, %10, %10, %10};"
                  : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(0.0f));
-#endif
-}
-
-/* Copies the first `bytes` of 16 bytes to shared memory and sets the others to zero. */
-__device__ __forceinline__ void copy_unit(uint4 *to, const void *from, int bytes) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(bytes)
-                 : "memory");
-#endif
-}
-__device__ __forceinline__ void wait_for_copies() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 

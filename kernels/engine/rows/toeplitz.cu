@@ -14,6 +14,7 @@
  * What it buys over transforms on the chip: 2.2 times the speed with rows and responses of 128 frames, 1.8 with 512,
  * 1.3 with 1024; transforms are faster from 2048 frames on (64 x 768 rows, H200; docs/experiments/jobs.md).
  */
+#include "kernels/engine/async_copy.cuh"
 #include "kernels/engine/mma.cuh"
 #include "kernels/engine/rows.cuh"
 
@@ -32,28 +33,6 @@ enum {
     STAGE_BYTES = ROWS * STAGE * 2,
     PADDING = FRAMES + STAGE + 8 /* zeros on both sides of the response */
 };
-
-__device__ __forceinline__ unsigned shared_address(const void *p) {
-    return (unsigned)__cvta_generic_to_shared(p);
-}
-
-/* Copies the first `bytes` of 16 bytes and sets the others to zero. */
-__device__ __forceinline__ void copy_16(void *to, const void *from, int bytes) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes)
-                 : "memory");
-#endif
-}
-__device__ __forceinline__ void end_copies() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void wait_for_stage() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-#endif
-}
 
 /* Loads a tile of 16 rows x 16 source frames. */
 __device__ __forceinline__ void load_tile(unsigned *a, unsigned address) {
@@ -248,7 +227,7 @@ __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     }
 #pragma unroll 1
     for (int c = first; c < end; c++) {
-        wait_for_stage();
+        wait_for_groups<STAGES - 2>();
         __syncthreads();
         if (c + STAGES - 1 < end)
             load((c - first + STAGES - 1) % STAGES, c + STAGES - 1);

@@ -11,6 +11,7 @@
 #ifndef GC_KERNELS_DENSE_CUH
 #define GC_KERNELS_DENSE_CUH
 
+#include "kernels/engine/async_copy.cuh"
 #include "kernels/engine/launch.cuh"
 
 #include <cuda_fp16.h>
@@ -49,41 +50,6 @@ template <int MW, int NW, int NT, int STAGES> struct tiles {
  * adjacent columns are in different banks. */
 __device__ __forceinline__ int x_chunk(int row_chunks, int k, int n, int half) {
     return k * row_chunks + 2 * n + (half ^ (k / 2 & 1));
-}
-
-/* Copies 16 bytes to shared memory, asynchronously where the architecture can; zeros if not `valid`. */
-__device__ __forceinline__ void copy_chunk(float4 *to, const float4 *from, bool valid) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(valid ? 16 : 0)
-                 : "memory");
-#else
-    *to = valid ? *from : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#endif
-}
-
-/* The same for four bytes. */
-__device__ __forceinline__ void copy_word(unsigned *to, const unsigned *from, bool valid) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(valid ? 4 : 0)
-                 : "memory");
-#else
-    *to = valid ? *from : 0;
-#endif
-}
-
-__device__ __forceinline__ void end_stage() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Waits until at most `PENDING` of the newest stages are incomplete. */
-template <int PENDING> __device__ __forceinline__ void wait_stage() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-#endif
 }
 
 /* Where a block of threads works. */
@@ -143,19 +109,19 @@ template <typename L> __device__ __forceinline__ void load_stage(float4 *stage, 
 #pragma unroll
     for (int i = 0; i < L::h_chunks / L::threads; i++) {
         const bool valid = i * L::threads / TILE_CHUNKS < s.tiles;
-        copy_chunk(stage + threadIdx.x + i * L::threads, valid ? s.h + i * L::threads : s.h, valid);
+        copy_16(stage + threadIdx.x + i * L::threads, valid ? s.h + i * L::threads : s.h, valid ? 16 : 0);
     }
     const int k = threadIdx.x / 32 % 4;
     const float4 *x = s.x + 2 * ((int64_t)s.input * a.columns + s.column);
     const bool near = s.input + k < a.inputs, far = s.input + k + 4 < a.inputs;
     with_own_chunks<L>([&](int from, int c) {
         const bool inside = s.column + c / 2 < a.columns;
-        copy_chunk(stage + own_chunk<L>(c), near && inside ? x + from : s.x, near && inside);
-        copy_chunk(stage + own_chunk<L>(c) + 4 * L::x_row, far && inside ? x + from + 8 * (int64_t)a.columns : s.x,
-                   far && inside);
+        copy_16(stage + own_chunk<L>(c), near && inside ? x + from : s.x, near && inside ? 16 : 0);
+        copy_16(stage + own_chunk<L>(c) + 4 * L::x_row, far && inside ? x + from + 8 * (int64_t)a.columns : s.x,
+                far && inside ? 16 : 0);
         if (a.peaks)
-            copy_word((unsigned *)(stage + L::peaks) + k * 2 * L::columns + c,
-                      a.peaks + (inside ? s.column + c / 2 : 0), inside);
+            copy_4((unsigned *)(stage + L::peaks) + k * 2 * L::columns + c, a.peaks + (inside ? s.column + c / 2 : 0),
+                   inside);
     });
     s.h += s.h_step;
     s.input += STEP;
@@ -176,17 +142,17 @@ __device__ __forceinline__ void sum_stages(float4 *shared, const operands &a, co
     for (int k = 0; k < STAGES - 1; k++) {
         if (k < steps)
             load_stage<L>(shared + k * L::stage, a, next);
-        end_stage();
+        end_copies();
     }
     int from = 0, to = STAGES - 1;
 #pragma unroll 1
     for (int k = 0; k < steps; k++) {
-        wait_stage<STAGES - 2>();
+        wait_for_groups<STAGES - 2>();
         prepare(shared + from * L::stage);
         __syncthreads();
         if (k + STAGES - 1 < steps)
             load_stage<L>(shared + to * L::stage, a, next);
-        end_stage();
+        end_copies();
         multiply(shared + from * L::stage);
         from = from + 1 < STAGES ? from + 1 : 0;
         to = to + 1 < STAGES ? to + 1 : 0;

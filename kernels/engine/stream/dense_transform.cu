@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(split_fft::T, 1)
         const float4 *x = (const float4 *)(in + a.input_channel[input] * in_stride + first);
 #pragma unroll
         for (int j = 0; j < f::P / 2; j++)
-            dense::copy_chunk((float4 *)samples + t + j * f::T, x + t + j * f::T, true);
-        dense::end_stage();
+            copy_16((float4 *)samples + t + j * f::T, x + t + j * f::T, 16);
+        end_copies();
     };
     pdl_trigger();
     pdl_wait();
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(split_fft::T, 1)
 #pragma unroll 1
     for (int item = blockIdx.x; item < items; item += gridDim.x) {
         float2 v[f::P];
-        dense::wait_stage<0>();
+        wait_for_groups<0>();
         __syncthreads();
 #pragma unroll
         for (int j = 0; j < f::P; j++)
@@ -152,8 +152,8 @@ __global__ void __launch_bounds__(split_fft::T, 1)
         const float4 *from = (const float4 *)a.sums + first_chunk(t, (int64_t)items, item);
 #pragma unroll
         for (int j = 0; j < f::P / 2; j++)
-            dense::copy_chunk(own + j * f::T, from + j * (f::T / 2) * 2 * (int64_t)items, true);
-        dense::end_stage();
+            copy_16(own + j * f::T, from + j * (f::T / 2) * 2 * (int64_t)items, 16);
+        end_copies();
     };
     pdl_trigger();
     pdl_wait();
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(split_fft::T, 1)
 #pragma unroll 1
     for (int item = blockIdx.x; item < items; item += gridDim.x) {
         float2 v[f::P];
-        dense::wait_stage<0>();
+        wait_for_groups<0>();
 #pragma unroll
         for (int j = 0; j < f::P; j += 2) {
             const float4 w = own[j / 2 * f::T];
