@@ -217,6 +217,12 @@ typedef struct gpuconv_arrays_job {
                             they take passes of their own over arrays of floats in the workspace */
     gpuconv_rows signal_gradient;   /**< GRADIENT_BOTH writes it: as many rows and frames as `signal` */
     gpuconv_rows response_gradient; /**< GRADIENT_BOTH writes it: a row for each response, of as many frames */
+    void *transforms;               /**< on a GPU, for a step of training: device memory aligned to 256 bytes, of
+                                         gpuconv_arrays_plan_transforms bytes, where CONVOLVE leaves transforms of x and h, and from
+                                         which GRADIENT_BOTH of the same `signal`, `response`, group and offset, and of an `output`
+                                         of the same type and stride, takes them instead of transforming x and h again, with the
+                                         same bytes as result. Ignored where that function gives 0. NULL (default): none are kept
+                                       */
 } gpuconv_arrays_job;
 
 /** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function
@@ -275,6 +281,10 @@ GPUCONV_API gpuconv_status gpuconv_arrays_plan_new(gpuconv_arrays *arrays, const
 
 /** Returns the bytes of device memory that a run needs; 0 on the CPU and of NULL. */
 GPUCONV_API size_t gpuconv_arrays_plan_workspace(const gpuconv_arrays_plan *plan);
+
+/** Returns the bytes of gpuconv_arrays_job.transforms; 0 of NULL and where no transforms are kept: on the CPU, for
+ * other operations, short rows, rows of different lengths, prepared responses and gates. */
+GPUCONV_API size_t gpuconv_arrays_plan_transforms(const gpuconv_arrays_plan *plan);
 
 /** Returns how the job is computed, and why, as one sentence: the name of the algorithm, a colon, sizes, and the
  * predicted time, on the CPU of the longest rows. Lives as long as the plan; "" of NULL. */

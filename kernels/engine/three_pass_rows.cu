@@ -2,10 +2,10 @@
  * The steps over the rows of transforms in three kernels (overlap_save_3pass.cu has the method; three_pass_columns.cu
  * the steps before and behind these): a warp transforms one row of 1024 points. Contracts: job.h.
  *
- *      multiply   transform, multiply by the response's row, transform back          in place
+ *      multiply   transform, multiply by the response's row, transform back          ->  results
  *      sum        transform all sources of a result, multiply, add, transform back   ->  results
  *      correlate  transform x and g, sum += conj(X) G                                ->  sums, then `finish`
- *      both       the same, and conj(H) G, transform back                            ->  sums, and in place
+ *      both       the same, and conj(H) G, transform back                            ->  sums, and the places of g
  *
  * `multiply` transforms a fresh response in registers, so that its spectrum never crosses the memory. The kernels are
  * launched early (launch.cuh): what a kernel before them writes is read by plain loads.
@@ -28,6 +28,29 @@ template <typename S> __device__ __forceinline__ void load_row(float2 *v, const 
     for (int j = 0; j < f::P; j++)
         v[j] = unpack(from[t + j * f::T]);
 }
+
+/* A row that is loaded in two steps, between which the warp transforms another one. Both steps get where it is. */
+template <typename S> struct row_ahead {
+    S row[f::P];
+    __device__ __forceinline__ void begin(const S *from, int t) {
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            row[j] = from[t + j * f::T];
+    }
+    __device__ __forceinline__ void end(float2 *v, const S *, int) const {
+#pragma unroll
+        for (int j = 0; j < f::P; j++)
+            v[j] = unpack(row[j]);
+    }
+};
+
+/* Numbers of 8 bytes leave no registers for it: the second step loads them. */
+template <> struct row_ahead<float2> {
+    __device__ __forceinline__ void begin(const float2 *, int) {}
+    __device__ __forceinline__ void end(float2 *v, const float2 *from, int t) const {
+        load_row(v, from, t);
+    }
+};
 
 /* Loads or stores a row of a spectrum: two registers of a thread are adjacent. */
 template <typename S> __device__ __forceinline__ void load_spectrum(float2 *v, const S *from, int t) {
@@ -59,18 +82,17 @@ __device__ __forceinline__ void finish_row(float2 *v, float2 *s, S *to, const fl
         pack(to[t + j * f::T], v[j]);
 }
 
-/* Transforms rows into spectra, in place, in the layout that the products read. Does not let the next
- * kernel start early, so that spectra may be read through the read-only cache. block.x: groups of rows; block.y:
- * transform. */
+/* Transforms rows into spectra in the layout that the products read. Does not let the next kernel start early, so that
+ * spectra may be read through the read-only cache. block.x: groups of rows; block.y: transform. */
 template <typename S>
 __global__ void __launch_bounds__(ROW_THREADS)
-    transform_rows(int rows, const float2 *__restrict__ twiddles, S *spectra) {
+    transform_rows(int rows, const float2 *__restrict__ twiddles, const S *columns, S *spectra) {
     extern __shared__ __align__(16) float2 shared[];
     const int t = threadIdx.x % 32;
     const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
     float2 v[f::P];
     pdl_wait();
-    load_row(v, spectra + start, t);
+    load_row(v, columns + start, t);
     f::forward(v, shared + threadIdx.x / 32 * f::shared, t, twiddles);
     store_spectrum(v, spectra + start, t);
 }
@@ -115,19 +137,23 @@ __global__ void __launch_bounds__(ROW_THREADS, Fresh ? 2 : 4)
     const float sign = a.reflect ? -1.0f : 1.0f;
     pdl_trigger();
     pdl_wait();
+    const int end = min(first + a.per_warp, a.blocks);
+    int64_t start = ((int64_t)blockIdx.y * a.blocks + first) * points + row_start;
+    row_ahead<S> next;
+    next.begin((const S *)a.sources + start, t);
     if constexpr (Fresh) {
         load_row(h, from, t);
         f::forward(h, s, t, a.twiddles);
-        __syncwarp();
     }
 #pragma unroll 1
-    for (int b = first; b < min(first + a.per_warp, a.blocks); b++) {
-        S *x = (S *)a.scratch + ((int64_t)blockIdx.y * a.blocks + b) * points + row_start;
-        load_row(v, x, t);
+    for (int b = first; b < end; b++, start += points) {
+        next.end(v, (const S *)a.sources + start, t);
         __syncwarp();
         f::forward(v, s, t, a.twiddles);
         multiply_row<Fresh>(v, h, from, sign, t);
-        finish_row(v, s, x, a.twiddles, t);
+        if (b + 1 < end)
+            next.begin((const S *)a.sources + start + points, t);
+        finish_row(v, s, (S *)a.results + start, a.twiddles, t);
     }
 }
 
@@ -247,13 +273,16 @@ __global__ void __launch_bounds__(ROW_THREADS, 2)
     float4 *stash = (float4 *)(shared + ROWS_PER_BLOCK * f::shared) + threadIdx.x;
     const int t = threadIdx.x % 32, response = blockIdx.y, end = (int)((blockIdx.z + 1ll) * a.units / a.splits);
     const int64_t row_start = warp_row_start(1), points = (int64_t)rows * ROW_POINTS;
-    S *h = (S *)a.h + response * points + row_start, *sums = (S *)a.sums + (blockIdx.z * pitch + response) * points;
+    const S *h = (const S *)a.h + response * points + row_start;
+    S *sums = (S *)a.sums + (blockIdx.z * pitch + response) * points;
     pdl_trigger();
     pdl_wait();
     if (a.fresh) { /* each thread reads again what it has stored */
+        S *spectrum = (S *)a.spectra + response * points + row_start;
         load_row(v, h, t);
         f::forward(v, s, t, a.twiddles);
-        store_spectrum(v, h, t);
+        store_spectrum(v, spectrum, t);
+        h = spectrum;
         __syncwarp();
     }
 #pragma unroll
@@ -262,13 +291,18 @@ __global__ void __launch_bounds__(ROW_THREADS, 2)
 #pragma unroll
     for (int i = 0; i < SUM_STASHED; i++)
         stash[i * ROW_THREADS] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    const int first = (int)((int64_t)blockIdx.z * a.units / a.splits);
+    int64_t start = ((int64_t)response * a.units + first) * points + row_start;
+    row_ahead<S> next_x, g;
+    if (first < end)
+        next_x.begin((const S *)a.x + start, t);
 #pragma unroll 1
-    for (int unit = (int)((int64_t)blockIdx.z * a.units / a.splits); unit < end; unit++) {
-        const int64_t start = ((int64_t)response * a.units + unit) * points + row_start;
-        load_row(x, (const S *)a.x + start, t);
+    for (int unit = first; unit < end; unit++, start += points) {
+        g.begin((const S *)a.g + start, t);
+        next_x.end(x, (const S *)a.x + start, t);
         f::forward(x, s, t, a.twiddles);
         __syncwarp();
-        load_row(v, (const S *)a.g + start, t);
+        g.end(v, (const S *)a.g + start, t);
         f::forward(v, s, t, a.twiddles);
 #pragma unroll
         for (int j = 0; j < HELD; j++)
@@ -280,7 +314,9 @@ __global__ void __launch_bounds__(ROW_THREADS, 2)
             const float2 a1 = mul_add(v[j + 1], make_float2(x[j + 1].x, -x[j + 1].y), make_float2(w.z, w.w));
             stash[i * ROW_THREADS] = make_float4(a0.x, a0.y, a1.x, a1.y);
         }
-        multiply_row<false>(v, v, (const S *)h, -1.0f, t);
+        multiply_row<false>(v, v, h, -1.0f, t);
+        if (unit + 1 < end)
+            next_x.begin((const S *)a.x + start + points, t);
         finish_row(v, s, (S *)a.g + start, a.twiddles, t);
         __syncwarp();
     }
@@ -293,13 +329,16 @@ __global__ void __launch_bounds__(ROW_THREADS, 2)
         v[j] = make_float2(w.x, w.y);
         v[j + 1] = make_float2(w.z, w.w);
     }
+#pragma unroll
+    for (int j = 0; j < f::P; j++)
+        v[j] = make_float2(a.scale * v[j].x, a.scale * v[j].y);
     if (a.splits == 1)
         finish_row(v, s, sums + row_start, a.twiddles, t);
     else
         store_spectrum(v, sums + row_start, t);
 }
 
-/* Does so where each response has one unit: nothing is summed. block.y: response. */
+/* Computes both gradients where each response has one unit, so that nothing is summed. block.y: response. */
 template <typename S>
 __global__ void __launch_bounds__(ROW_THREADS, 2) job_both_single(const __grid_constant__ gck_3pass_both a, int rows) {
     extern __shared__ __align__(16) float2 shared[];
@@ -308,16 +347,21 @@ __global__ void __launch_bounds__(ROW_THREADS, 2) job_both_single(const __grid_c
     const int64_t start = (int64_t)blockIdx.y * rows * ROW_POINTS + warp_row_start(1);
     pdl_trigger();
     pdl_wait();
+    row_ahead<S> next;
     load_row(x, (const S *)a.x + start, t);
+    next.begin((const S *)a.g + start, t);
     f::forward(x, s, t, a.twiddles);
     __syncwarp();
-    load_row(v, (const S *)a.g + start, t);
+    next.end(v, (const S *)a.g + start, t);
     f::forward(v, s, t, a.twiddles);
 #pragma unroll
-    for (int j = 0; j < f::P; j++)
+    for (int j = 0; j < f::P; j++) {
         x[j] = mul_conj(v[j], x[j]);
-    finish_row(x, s, (S *)a.x + start, a.twiddles, t);
-    load_row(x, (const S *)a.h + start, t);
+        x[j] = make_float2(a.scale * x[j].x, a.scale * x[j].y);
+    }
+    next.begin((const S *)a.h + start, t);
+    finish_row(x, s, (S *)a.sums + start, a.twiddles, t);
+    next.end(x, (const S *)a.h + start, t);
     __syncwarp();
     f::forward(x, s, t, a.twiddles);
 #pragma unroll
@@ -361,10 +405,12 @@ dim3 row_grid(int size, int64_t per_rows, int64_t y, int64_t z) {
 }
 
 template <typename S>
-cudaError_t launch_spectra(int size, int64_t transforms, const float2 *twiddles, S *spectra, cudaStream_t stream) {
+cudaError_t launch_spectra(int size, int64_t transforms, const float2 *twiddles, const S *columns, S *spectra,
+                           cudaStream_t stream) {
     return launch_parts(transforms, 1, [=](int64_t first, int count) {
+        const int64_t offset = first * rows_of(size) * ROW_POINTS;
         return launch_dependent(transform_rows<S>, row_grid(size, 1, count, 1), ROW_THREADS, ROW_BYTES, stream,
-                                rows_of(size), twiddles, spectra + first * rows_of(size) * ROW_POINTS);
+                                rows_of(size), twiddles, columns + offset, spectra + offset);
     });
 }
 
@@ -401,10 +447,11 @@ cudaError_t gck_3pass_load(int shared_bytes_max) {
     return err ? err : gck_3pass_load_columns(shared_bytes_max);
 }
 
-cudaError_t gck_3pass_spectra(int size, int64_t transforms, int packed, const float2 *twiddles, float2 *spectra,
-                              cudaStream_t stream) {
-    return packed ? launch_spectra(size, transforms, twiddles, (gck_packed *)spectra, stream)
-                  : launch_spectra(size, transforms, twiddles, spectra, stream);
+cudaError_t gck_3pass_spectra(int size, int64_t transforms, int packed, const float2 *twiddles, const float2 *columns,
+                              float2 *spectra, cudaStream_t stream) {
+    return packed
+               ? launch_spectra(size, transforms, twiddles, (const gck_packed *)columns, (gck_packed *)spectra, stream)
+               : launch_spectra(size, transforms, twiddles, columns, spectra, stream);
 }
 
 cudaError_t gck_3pass_multiply(int size, const gck_3pass_products *p, cudaStream_t stream) {

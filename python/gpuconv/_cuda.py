@@ -64,6 +64,7 @@ class _Plan(NamedTuple):
     device: int
     copy_x: Optional[tuple[int, ...]] = None
     copy_h: Optional[tuple[int, ...]] = None
+    transforms: int = 0  # bytes of those that a convolution can leave for both gradients
 
 
 def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames: int, target: tuple[int, ...],
@@ -100,7 +101,7 @@ def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames
     pre, post = (g and (g.type, rows, g.shape[-1], g.shape[-1]) for g in gates[:2])
     job = _core.CudaJob(_device(device), operation, signal, response, output, group, offset, kept, hop, linear, pre, post,
                         gates[2] is not None)
-    return _Plan(job, job.workspace, result + (frames,), kind, device, copy_x, copy_h)
+    return _Plan(job, job.workspace, result + (frames,), kind, device, copy_x, copy_h, 0 if copy_x or copy_h else job.transforms)
 
 
 def _keep(plans: dict[Any, _Plan], key: Any, plan: _Plan) -> _Plan:
@@ -110,8 +111,8 @@ def _keep(plans: dict[Any, _Plan], key: Any, plan: _Plan) -> _Plan:
     return plan
 
 
-def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = NO_GATES) -> Any:
-    """Queues a job on the current stream of the library and returns its result."""
+def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = NO_GATES, keep: bool = False) -> Any:
+    """Queues a job on the current stream of the library and returns its result. keep: and the transforms for run_both(), or None."""
     if plan.copy_x is not None:
         x = library.contiguous(x, plan.copy_x)
     if plan.copy_h is not None:
@@ -119,8 +120,13 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = NO_GATES) 
     y = library.empty(x, plan.shape, plan.type)
     if plan.job is None:
         y[...] = 0
-        return y
+        return (y, None) if keep else y
     pointer = library.pointer
+    if keep:
+        workspace = library.bytes(x, max(1, plan.workspace))
+        kept = library.spare_bytes(x, plan.transforms) if plan.transforms else None
+        plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x), (0, 0, 0), 0 if kept is None else pointer(kept))
+        return y, kept
     if gates is not NO_GATES:
         workspace = library.bytes(x, max(1, plan.workspace))
         plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x),
@@ -134,32 +140,32 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = NO_GATES) 
 
 
 def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),
-        prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False, gates: Gates = NO_GATES) -> Any:
+        prepared: Optional["Prepared"] = None, hop: int = 0, linear: bool = False, gates: Gates = NO_GATES, keep: bool = False) -> Any:
     """Queues a job on the current stream of the library `kind` and returns its result, with the frames last. gates: of the
-    whole batch, contiguous."""
+    whole batch, contiguous. keep: of a convolution of tensors; returns what execute() then returns."""
     library = _adapters.get(kind) or adapter(kind)
     plans = _plans if prepared is None else prepared.plans  # plans of kept responses live as long as these
     kinds = NO_GATES if gates is NO_GATES else [gate if gate is None else gate.dtype for gate in gates]
     key = (operation, library.key(x), library.key(h), offset, frames, target, hop, linear, *kinds)
     plan = plans.get(key)
     if plan is not None and library.is_current(plan.device):
-        return execute(library, plan, x, h, gates)
+        return execute(library, plan, x, h, gates, keep)
     device, own_x, own_h = library.device(x), library.resolve(x), library.resolve(h)
     if library.device(h) != device:
         raise ValueError(f"x is on CUDA device {device} and h on {library.device(h)}; move one of them")
     if own_x is not x or own_h is not h:
-        return run(kind, operation, own_x, own_h, offset, frames, target, prepared, hop, linear, gates)
+        return run(kind, operation, own_x, own_h, offset, frames, target, prepared, hop, linear, gates, keep)
     with library.current(device):
         if plan is None:
             pre, post, skip = (gate if gate is None else library.layout("gate", gate) for gate in gates)
             plan = _keep(plans, key, _plan(device, operation, library.layout("x", x), library.layout("h", h), offset, frames, target,
                                            prepared, hop, linear, (pre, post, skip)))
-        return execute(library, plan, x, h, gates)
+        return execute(library, plan, x, h, gates, keep)
 
 
-def run_both(g: Any, x: Any, h: Any, offset: int) -> Optional[tuple[Any, Any]]:
+def run_both(g: Any, x: Any, h: Any, offset: int, kept: Any = None) -> Optional[tuple[Any, Any]]:
     """Queues both gradients, of tensors of one type, on the current stream of PyTorch. Returns None where rows of x have no
-    single distance, or those of g and x do not repeat h as those of a job can."""
+    single distance, or those of g and x do not repeat h as those of a job can. kept: the transforms of the convolution, or None."""
     library = _adapters.get("torch") or adapter("torch")
     key = (GRADIENT_BOTH, library.key(g), library.key(x), library.key(h), offset)
     plan = _plans.get(key)
@@ -167,13 +173,14 @@ def run_both(g: Any, x: Any, h: Any, offset: int) -> Optional[tuple[Any, Any]]:
         with library.current(library.device(g)):
             if plan is None:
                 _keep(_plans, key, _plan_both(library.device(g), library.layout("g", g), library.layout("x", x), library.layout("h", h), offset))
-            return run_both(g, x, h, offset)
+            return run_both(g, x, h, offset, kept)
     if plan.job is None:
         return None
     gx, gh, pointer = library.empty(x, x.shape, plan.type), library.empty(h, h.shape, plan.type), library.pointer
     workspace = library.bytes(x, plan.workspace) if plan.workspace else None
+    transforms = 0 if kept is None or kept.numel() * kept.element_size() < plan.transforms else pointer(kept)
     plan.job.run_both(pointer(g), pointer(x), pointer(h), pointer(gx), pointer(gh), 0 if workspace is None else pointer(workspace),
-                      library.stream(x))
+                      library.stream(x), transforms)
     return gx, gh
 
 
@@ -190,7 +197,7 @@ def _plan_both(device: int, g: Layout, x: Layout, h: Layout, offset: int) -> _Pl
     made = [(a.type, a_rows, a.shape[-1], a.shape[-1]) for a, a_rows in ((x, rows), (h, shared[0]))]
     job = _core.CudaJob(_device(device), GRADIENT_BOTH, signal, response, output, shared[1], offset, None, signal_gradient=made[0],
                         response_gradient=made[1])
-    return _Plan(job, job.workspace, (), x.type, device)
+    return _Plan(job, job.workspace, (), x.type, device, transforms=job.transforms)
 
 
 def convolve_arrays(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: int, prepared: Optional["Prepared"] = None) -> Any:

@@ -21,6 +21,8 @@ class Layout(NamedTuple):
 class _Torch:
     """Arrays of PyTorch."""
 
+    spare = 0.25  # of a device's memory: as keep_transforms() of gpuconv.torch says
+
     def __init__(self) -> None:
         import torch
 
@@ -49,6 +51,16 @@ class _Torch:
 
     def bytes(self, like: Any, count: int) -> Any:
         return like.new_empty(-(-count // like.element_size()))  # quicker than with a dtype
+
+    def spare_bytes(self, like: Any, count: int) -> Any:
+        """Returns memory for transforms that a convolution leaves; None: more than `spare` of the device's memory would be in use."""
+        cuda, device = self.torch.cuda, like.get_device()
+        try:
+            if cuda.memory_allocated(device) + count > self.spare * cuda.get_device_properties(device).total_memory:
+                return None
+            return self.bytes(like, count)
+        except cuda.OutOfMemoryError:
+            return None
 
     def key(self, x: Any) -> Any:
         """Returns what a plan depends on."""
@@ -160,6 +172,10 @@ class _CuPy:
 
 
 adapters: dict[str, Any] = {}
+
+
+def spare_memory(share: float) -> None:
+    _Torch.spare = share
 
 
 def adapter(kind: str) -> Any:

@@ -102,10 +102,10 @@ def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequ
     return _compute(GRADIENT_RESPONSE, g, x, offset, taps, hop, linear, cu_seqlens, max_seqlen, tuple(batch))
 
 
-def _gradient_both(g: Tensor, x: Tensor, h: Tensor, offset: int) -> Tuple[Tensor, Tensor]:
-    """Both gradients of a convolution, with g read and transformed once where a GPU computes them."""
+def _gradient_both(g: Tensor, x: Tensor, h: Tensor, offset: int, kept: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    """Both gradients of a convolution, with g read and transformed once where a GPU computes them. kept: as in run_both()."""
     if g.is_cuda and g.dtype == x.dtype == h.dtype and not (g.is_neg() or x.is_neg() or h.is_neg()):
-        made: Optional[Tuple[Tensor, Tensor]] = run_both(g.contiguous(), x, h, offset)
+        made: Optional[Tuple[Tensor, Tensor]] = run_both(g.contiguous(), x, h, offset, kept)
         if made is not None:
             return made
     gx = _gradient_signal(to_sum(g, x, x.shape[-1], h), h, offset, x.shape[-1])
@@ -128,6 +128,20 @@ def _setup(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     ctx.offset, ctx.rest, ctx.varying = inputs[2], inputs[2:], inputs[-4:]
 
 
+def _convolve_recorded(ctx: Any, x: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False,
+                       cu_seqlens: Optional[Tensor] = None, max_seqlen: int = 0) -> Tensor:
+    """Convolves, and keeps the transforms of long rows on a GPU for both gradients, where there is memory for them."""
+    need, kept = ctx.needs_input_grad, None
+    if need[0] and need[1] and x.is_cuda and x.dtype is h.dtype and not hop and cu_seqlens is None:
+        y, kept = run("torch", CONVOLVE, x, h, offset, frames, keep=True)
+    else:
+        y = _convolve(x, h, offset, frames, hop, linear, cu_seqlens, max_seqlen)
+    _setup(ctx, (x, h, offset, frames, hop, linear, cu_seqlens, max_seqlen), y)
+    if kept is not None:
+        ctx.save_for_backward(x, h, kept)
+    return y
+
+
 _REST = (None,) * 6  # gradients of what follows the tensors, but for the batch of responses
 
 
@@ -143,8 +157,10 @@ def _by_response(ctx: Any, g: Tensor, x: Tensor, h: Tensor) -> Tensor:
 
 
 def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
-    x, h = ctx.saved_tensors
+    x, h, *kept = ctx.saved_tensors
     need = ctx.needs_input_grad
+    if kept and is_eager(g, x, h) and not torch.is_grad_enabled():
+        return (*_gradient_both(g, x, h, ctx.offset, *kept), *_REST)
     if need[0] and need[1] and not ctx.varying[0] and ctx.varying[2] is None and (torch.compiler.is_compiling() or not _transformed()):
         return (*call("gradient_both", g, x, h, ctx.offset), *_REST)
     gx = _like(ctx, "gradient_signal", g, h, x) if need[0] else None
@@ -234,8 +250,9 @@ def _batched(operator: Any) -> Any:
     return rule
 
 
-def define(name: str, schema: str, compute: Any, fake: Any, backward: Any, setup: Any, tensors: int = 2) -> None:
-    """Defines the operator gpuconv::name in its three forms. tensors: the first arguments; two give the rules for torch.func."""
+def define(name: str, schema: str, compute: Any, fake: Any, backward: Any, setup: Any, tensors: int = 2, recorded: Any = None) -> None:
+    """Defines the operator gpuconv::name in its three forms. tensors: the first arguments; two give the rules for torch.func.
+    recorded: the forward function of autograd for eager calls; None: `compute` and `setup`."""
     full = f"{NAMESPACE}::{name}"
     torch.library.define(full, schema, tags=(torch.Tag.pt2_compliant_tag,))
     torch.library.impl(full, ("cpu", "cuda"), compute)
@@ -268,14 +285,14 @@ def define(name: str, schema: str, compute: Any, fake: Any, backward: Any, setup
         transforms = function(forward=forward, setup_context=setup, backward=backward, jvp=tangent, vmap=rule)
         if hasattr(torch.library, "register_vmap"):
             torch.library.register_vmap(full, _batched(operator))
-    _operators[name] = _Operator(tensors, compute, function(forward=record, backward=backward).apply, transforms, operator)
+    _operators[name] = _Operator(tensors, compute, function(forward=recorded or record, backward=backward).apply, transforms, operator)
 
 
 _BOTH = "(Tensor g, Tensor x, Tensor h, SymInt offset) -> (Tensor, Tensor)"
 _VARYING = "SymInt hop=0, bool linear=False, Tensor? cu_seqlens=None, SymInt max_seqlen=0) -> Tensor"
 _PAIR = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames, " + _VARYING
 _SUM = "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch, " + _VARYING
-define("convolve", _PAIR.format("x", "h"), _convolve, _fake, _convolve_backward, _setup)
+define("convolve", _PAIR.format("x", "h"), _convolve, _fake, _convolve_backward, _setup, recorded=_convolve_recorded)
 define("gradient_both", _BOTH, _gradient_both, lambda g, x, h, offset: (torch.empty_like(x), torch.empty_like(h)),
        _gradient_both_backward, _keep_three, 3)
 define("gradient_signal", _PAIR.format("g", "h"), _gradient_signal, _fake, _gradient_signal_backward, _setup)

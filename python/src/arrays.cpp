@@ -332,10 +332,11 @@ void run_planned(const planned_job &self, const gpuconv_arrays_job &job, uintptr
 }
 
 // Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written; gates: pre, post and
-// skip.
+// skip; transforms: where a convolution leaves those that run_both() takes, or 0.
 void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr_t made, uintptr_t workspace,
-             uintptr_t stream, const gate_pointers &gates) {
+             uintptr_t stream, const gate_pointers &gates, uintptr_t transforms) {
     gpuconv_arrays_job job = self.job;
+    job.transforms = reinterpret_cast<void *>(transforms);
     gpuconv_rows pre = self.pre, post = self.post;
     pre.data = reinterpret_cast<void *>(std::get<0>(gates));
     post.data = reinterpret_cast<void *>(std::get<1>(gates));
@@ -348,10 +349,11 @@ void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr
     run_planned(self, job, workspace, stream);
 }
 
-// Runs a job of both gradients: reads g, x and h, writes gx and gh.
+// Runs a job of both gradients: reads g, x, h and the transforms that the convolution has left, writes gx and gh.
 void run_both(const planned_job &self, uintptr_t g, uintptr_t x, uintptr_t h, uintptr_t gx, uintptr_t gh,
-              uintptr_t workspace, uintptr_t stream) {
+              uintptr_t workspace, uintptr_t stream, uintptr_t transforms) {
     gpuconv_arrays_job job = self.job;
+    job.transforms = reinterpret_cast<void *>(transforms);
     const uintptr_t arrays[] = {g, x, h, gx, gh};
     for (int i = 0; i < 5; i++)
         role(job, i).data = reinterpret_cast<void *>(arrays[i]);
@@ -602,11 +604,12 @@ void bind_arrays(nb::module_ &m) {
              nb::arg("pre") = nb::none(), nb::arg("post") = nb::none(), nb::arg("skip") = false,
              nb::arg("signal_gradient") = nb::none(), nb::arg("response_gradient") = nb::none())
         .def_prop_ro("workspace", [](const planned_job &j) { return gpuconv_arrays_plan_workspace(j.plan.get()); })
+        .def_prop_ro("transforms", [](const planned_job &j) { return gpuconv_arrays_plan_transforms(j.plan.get()); })
         .def_prop_ro("plan", [](const planned_job &j) { return gpuconv_arrays_plan_reason(j.plan.get()); })
         .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"),
-             nb::arg("stream"), nb::arg("gates") = gate_pointers{})
+             nb::arg("stream"), nb::arg("gates") = gate_pointers{}, nb::arg("transforms") = 0)
         .def("run_both", &run_both, nb::arg("g"), nb::arg("x"), nb::arg("h"), nb::arg("gx"), nb::arg("gh"),
-             nb::arg("workspace"), nb::arg("stream"));
+             nb::arg("workspace"), nb::arg("stream"), nb::arg("transforms") = 0);
     nb::class_<streamer>(m, "CudaStreamer", "Blocks in, blocks out, with the state on the device.")
         .def("__init__", &new_streamer, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
              nb::arg("channels"), nb::arg("block"), nb::arg("stream"))

@@ -8,6 +8,7 @@
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
+#include <string.h>
 
 bool jobs_quick;
 gpuconv_arrays *jobs_cuda;
@@ -377,6 +378,99 @@ static void test_halves_in_three_kernels_agree_with_the_oracle(void **state) {
     CHECK(served > before, "no job was served");
 }
 
+/* Runs the convolution of a trial of GRADIENT_BOTH. Returns the transforms that it leaves in device memory. */
+static void *leave_transforms(const trial *t) {
+    gpuconv_error error = {0};
+    gpuconv_arrays_job job = t->job;
+    gpuconv_arrays_plan *plan = NULL;
+    void *workspace = NULL, *output = NULL;
+    job.operation = GPUCONV_ARRAYS_CONVOLVE;
+    CHECK(!gpuconv_arrays_plan_new(jobs_cuda, &job, &plan, &error), "%s", error.message);
+    const size_t bytes = gpuconv_arrays_plan_workspace(plan), kept = gpuconv_arrays_plan_transforms(plan) + 1;
+    CHECK(cudaMalloc(&job.transforms, kept) == cudaSuccess && !cudaMemset(job.transforms, 0xff, kept), "no memory");
+    CHECK(cudaMalloc(&workspace, bytes + 256) == cudaSuccess, "no workspace");
+    CHECK(cudaMalloc(&output, (size_t)(job.output.rows * job.output.stride) * sizeof(float)) == cudaSuccess,
+          "no memory");
+    job.output.data = output;
+    CHECK(!gpuconv_arrays_plan_run(plan, &job, workspace, bytes, NULL, &error), "%s", error.message);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess, "no convolution");
+    gpuconv_arrays_plan_free(plan);
+    cudaFree(workspace);
+    cudaFree(output);
+    return job.transforms;
+}
+
+/* Runs both gradients without the transforms of the convolution and with them, which gives the same bytes. Returns
+ * whether transforms are kept. */
+static bool run_with_transforms(oracle_random *r, const trial_shape *s, const gc_cuda_rows *by, int64_t points) {
+    gpuconv_error error = {0};
+    gpuconv_arrays_plan *plan = NULL;
+    double *without[2] = {NULL};
+    trial t;
+    trial_init(&t, oracle_bits(r), s);
+    inside()->required_algorithm = &by->row;
+    inside()->required_points = points;
+    CHECK(!gpuconv_arrays_plan_new(jobs_cuda, &t.job, &plan, &error), "%s", error.message);
+    const size_t bytes = gpuconv_arrays_plan_transforms(plan);
+    gpuconv_arrays_plan_free(plan);
+    void *transforms = leave_transforms(&t);
+    for (int given = 0; given < 2; given++) {
+        t.job.transforms = given ? transforms : NULL;
+        trial_run(&t, given ? "both gradients from kept transforms" : "both gradients");
+        for (int i = 0; i < 2; i++) {
+            double *got = rows_read(&t.gradient[i], false, "gradient");
+            const size_t samples = (size_t)(t.gradient[i].array.rows * t.gradient[i].array.frames);
+            CHECK(!given || !memcmp(got, without[i], samples * sizeof *got), "kept transforms give another gradient %d",
+                  i);
+            rows_poison(&t.gradient[i]);
+            free(without[i]);
+            without[i] = got;
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        free(without[i]);
+    inside()->required_algorithm = NULL;
+    cudaFree(transforms);
+    trial_free(&t);
+    return bytes > 0;
+}
+
+/* Runs jobs by an algorithm with transforms of `least` points, twice as many, ... */
+static void run_all_with_transforms(const gc_cuda_rows *by, int64_t least, int sizes) {
+    oracle_random random = {113};
+    const int64_t workspace = inside()->figures.workspace;
+    int jobs = 0, kept = 0;
+    for (int size = 0; size < sizes; size++)
+        for (int i = 0; i < (jobs_quick ? 2 : 8); i++) {
+            const int64_t points = least << size;
+            trial_shape s = {.operation = GPUCONV_ARRAYS_GRADIENT_BOTH,
+                             .rows = 1 + oracle_below(&random, 7),
+                             .group = 1 + oracle_below(&random, 3),
+                             .taps = 1 + oracle_below(&random, points)};
+            if (gc_rows_size(by, &inside()->figures, 2 * points) < 0)
+                continue;
+            s.responses = 1 + oracle_below(&random, (s.rows + s.group - 1) / s.group);
+            if (i % 4 == 3) /* a row for each response */
+                s.group = 1, s.responses = s.rows;
+            s.frames = s.output_frames = gc_round_up(gc_max(s.taps, oracle_below(&random, points)), 8);
+            s.offset = i % 2 ? 0 : (s.taps - 1) / 2;
+            for (int a = 0; a < 3; a++)
+                s.type[a] = i / 2 % 2 ? GPUCONV_SAMPLE_F16 : GPUCONV_SAMPLE_F32;
+            inside()->figures.workspace = i > 3 ? (int64_t)24 * points * 8 : workspace; /* several chunks */
+            kept += run_with_transforms(&random, &s, by, 2 * points);
+            jobs++;
+        }
+    inside()->figures.workspace = workspace;
+    print_message("transforms of the convolution: kept by %d of %d jobs\n", kept, jobs);
+    CHECK(2 * kept >= jobs, "transforms are kept by %d of %d jobs", kept, jobs);
+}
+
+static void test_both_gradients_take_the_transforms_of_the_convolution(void **state) {
+    (void)state;
+    run_all_with_transforms(&gc_rows_chip, 2048, jobs_quick ? 1 : 3);
+    run_all_with_transforms(&gc_rows_three_pass, 16384, jobs_quick ? 1 : 4);
+}
+
 /* Small chunks, so that rows and segments are in several of them. */
 static void test_jobs_in_many_chunks_agree_with_the_oracle(void **state) {
     (void)state;
@@ -649,6 +743,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_every_operation_by_direct_sums_agrees_with_the_oracle),
         cmocka_unit_test(test_every_operation_in_three_kernels_agrees_with_the_oracle),
         cmocka_unit_test(test_halves_in_three_kernels_agree_with_the_oracle),
+        cmocka_unit_test(test_both_gradients_take_the_transforms_of_the_convolution),
         cmocka_unit_test(test_short_responses_by_direct_sums_agree_with_the_oracle),
         cmocka_unit_test(test_halves_by_products_on_tensor_cores_agree_with_the_oracle),
         cmocka_unit_test(test_halves_by_transforms_on_tensor_cores_agree_with_the_oracle),

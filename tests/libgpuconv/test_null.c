@@ -209,6 +209,7 @@ static int null; /* the number of the pointer that is NULL */
     REFUSED(gpuconv_arrays_run, 2, gpuconv_arrays_run(ARRAYS, P(1, &o.arrays_job), NULL, 0, NULL, E))                  \
     REFUSED(gpuconv_arrays_plan_new, 3, gpuconv_arrays_plan_new(ARRAYS, P(1, &o.arrays_job), P(2, &o.rows_plan), E))   \
     NEUTRAL(gpuconv_arrays_plan_workspace, 1, gpuconv_arrays_plan_workspace(NULL) == 0)                                \
+    NEUTRAL(gpuconv_arrays_plan_transforms, 1, gpuconv_arrays_plan_transforms(NULL) == 0)                              \
     NEUTRAL(gpuconv_arrays_plan_reason, 1, *gpuconv_arrays_plan_reason(NULL) == 0)                                     \
     REFUSED(gpuconv_arrays_plan_run, 1, gpuconv_arrays_plan_run(P(0, o.rows_plan), NULL, NULL, 0, NULL, E))            \
     NEUTRAL(gpuconv_arrays_plan_free, 1, DONE(gpuconv_arrays_plan_free(NULL)))                                         \

@@ -54,6 +54,7 @@ class StandIn:
 
     class CudaJob:
         workspace = 8
+        transforms = 0
 
         def __init__(self, cuda, operation, signal, response, output, group, offset, prepared, hop, linear, pre, post, skip):
             self.layouts, self.operation = (signal, response, output), operation

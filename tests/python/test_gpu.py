@@ -72,6 +72,36 @@ def test_torch_sizes(torch, frames, taps):
     assert_close(gpuconv.convolve(x, h).cpu(), oracle(host(x), host(h)))
 
 
+@pytest.mark.parametrize("kind, batch, frames, shared", [("float32", 32, 32768, True), ("float32", 32, 32768, False),
+                                                         ("float16", 32, 32768, True), ("float32", 256, 8000, True),
+                                                         ("bfloat16", 256, 8000, True)])
+def test_both_gradients_take_the_transforms_of_the_forward(torch, monkeypatch, kind, batch, frames, shared):
+    import gpuconv.torch as gt
+    from gpuconv import _cuda_libraries, _torch
+
+    x, g = (torch.randn(batch, 3, frames, device="cuda", dtype=getattr(torch, kind)) for _ in range(2))
+    taps = frames if frames > 16384 else 6000  # one transform holds a row
+    h = torch.randn(*([] if shared else [batch]), 3, taps, device="cuda", dtype=x.dtype) / 100
+    want = _torch._gradient_both(g, x, h, 0)
+    x.requires_grad_(), h.requires_grad_()
+    y = gpuconv.convolve(x, h, "causal")
+    assert len(y.grad_fn.saved_tensors) == 3, "no transforms are kept"
+    assert torch.equal(y, gpuconv.convolve(x.detach(), h.detach(), "causal"))
+    for _ in range(2):  # the graph stays, and with it the transforms
+        made = torch.autograd.grad(y, (x, h), g, retain_graph=True)
+        assert torch.equal(made[0], want[0]) and torch.equal(made[1], want[1])
+    again = torch.autograd.grad(y, (x, h), g, create_graph=True)
+    assert torch.equal(again[1], want[1])
+    torch.autograd.grad(again[1].float().square().sum(), x)
+
+    monkeypatch.setattr(_cuda_libraries._Torch, "spare", 0.25)
+    gt.keep_transforms(0)
+    y = gpuconv.convolve(x, h, "causal")
+    assert len(y.grad_fn.saved_tensors) == 2, "transforms are kept"
+    made = torch.autograd.grad(y, (x, h), g)
+    assert torch.equal(made[0], want[0]) and torch.equal(made[1], want[1])
+
+
 def test_gradcheck_on_the_gpu(torch):
     import gpuconv.torch as gt
 

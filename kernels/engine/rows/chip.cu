@@ -25,9 +25,9 @@ struct chip_item {
     bool exists;
 };
 
-/* Returns item `number` of `items`; per_response: sharing_rows. The parts of a row follow one another, and the rows of
- * a response, or all rows if some of them may not exist: those that do come first then, and every block has its share.
- */
+/* Returns item `number` of `items`; per_response: sharing_rows. The parts of a row follow one another, and so do the
+ * rows of a response. Rows with lengths come in the order of the job instead: those that exist are the first ones, and
+ * every block computes about as many of them. */
 __device__ __forceinline__ chip_item item_of(const gck_chip_job &a, int number, int items, int per_response) {
     const gck_sharing &s = a.sharing;
     const int clamped = min(number, items - 1), place = clamped / a.splits;
@@ -115,10 +115,13 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
                 transform_barrier<f::T>();
                 f::forward(v, s, t, a.twiddles);
             }
-            if (response) {
-                keep<f::P, f::T>(v, own + 2 * (t - held));
+            float2 *place = response ? own + 2 * (t - held) : NULL;
+            if (c::keeps && Known != GATED && a.transforms && !response && used)
+                place = a.transforms + (int64_t)item.row * f::N + 2 * t;
+            if (place)
+                keep<f::P, f::T>(v, place);
+            if (response)
                 continue;
-            }
             if (loaded || f::T < 32) {
                 multiply<f::P, f::T>(v, h + 2 * (t - held), sign);
                 transform_barrier<f::T>();
@@ -191,7 +194,8 @@ template <int Size> struct launchers {
     }
 
     static gck_chip_sizes sizes() {
-        return gck_chip_sizes{f::N, f::twiddles, bytes, threads, config<Size>::resident, config<Size>::groups};
+        return gck_chip_sizes{
+            f::N, f::twiddles, bytes, threads, config<Size>::resident, config<Size>::groups, config<Size>::keeps};
     }
 
     static cudaError_t load() {

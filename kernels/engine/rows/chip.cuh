@@ -63,6 +63,9 @@ template <int Size> struct config {
     /* float2 of a group; those of half a warp begin in different banks */
     static const int stride = transform::shared + (transform::T == 8 ? 8 : 0);
     static const int bytes = groups * stride * (int)sizeof(float2);
+    /* Whether a convolution may leave the transforms of its rows. With fewer points their bytes take as long as a
+     * transform; with more, one block fills a multiprocessor, and nothing hides them. */
+    static const bool keeps = Size > 3 && Size < 7;
 };
 
 /* The blocks per multiprocessor to compile for; gates take more registers with 16 points in a thread. */
@@ -138,12 +141,7 @@ template <int P, int T> __device__ __forceinline__ void correlate(float2 *v, con
 template <typename F>
 __device__ __forceinline__ void finish_sum(float2 *v, float2 *s, const float2 *sum, const float2 *__restrict__ twiddles,
                                            int t) {
-#pragma unroll
-    for (int j = 0; j < F::P; j += 2) {
-        const float4 w = *(const float4 *)(sum + j * F::T);
-        v[j] = make_float2(w.x, w.y);
-        v[j + 1] = make_float2(w.z, w.w);
-    }
+    load_kept<F::P, F::T>(v, sum);
     transform_barrier<F::T>();
     F::inverse(v, s, t, twiddles);
 }

@@ -9,9 +9,12 @@
  * This takes three transforms of a segment and reads g once; two jobs take four and read it twice. A spectrum that
  * crosses the second-level cache costs half as much as a transform, therefore the sum stays in registers and X in
  * registers or in shared memory, at the price of fewer resident blocks; only H comes from the cache. 16384 points leave
- * no registers for the sum, which stays in the cache.
+ * no registers for the sum, which stays in the cache. Where the convolution has left X, two transforms remain, and X is
+ * on its way while g is transformed.
  */
 #include "chip.cuh"
+
+#include "kernels/engine/async_copy.cuh"
 
 namespace {
 
@@ -105,6 +108,18 @@ __device__ __forceinline__ void add_product(const float2 *v, const float2 *x, co
     }
 }
 
+/* Begins to copy an X to where add_product reads it: what has no room in shared memory, to the second-level cache. */
+template <int Size> __device__ __forceinline__ void begin_transform(float4 *stash, const float2 *from) {
+    typedef typename config<Size>::transform f;
+    constexpr int STASHED = places<Size>::stashed;
+#pragma unroll
+    for (int i = 0; i < f::P / 2; i++)
+        if (i < STASHED)
+            copy_16(stash + i * config<Size>::threads, from + 2 * i * f::T, 16);
+        else
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(from + 2 * i * f::T));
+}
+
 /* Loads the sum. */
 template <int Size>
 __device__ __forceinline__ void load_sum(float2 *v, const float2 *sum, const float4 *sums, const float2 *total) {
@@ -139,6 +154,10 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
         const int64_t transform = (int64_t)hidden(blockIdx.x) * c::groups + group_of_thread<Size>();
         return a.scratch + (3 * transform + place) * f::N + 2 * hidden_thread<Size>();
     };
+    /* The X that the convolution has left of the row of a pair. */
+    const auto left = [&](int pair) {
+        return a.transforms + (int64_t)segment_of(a, item_of(own), pair).row * f::N + 2 * hidden_thread<Size>();
+    };
     pdl_trigger();
     pdl_wait();
     for (int first = blockIdx.x * c::groups; first < items; first = own->first + gridDim.x * c::groups) {
@@ -161,9 +180,13 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
         bool fresh = !a.spectra;
 #pragma unroll 1
         for (int pair = range.begin - fresh; pair <= own->last; pair++) {
-            const bool ends = pair == own->last;
+            const bool ends = pair == own->last, held = c::keeps && a.transforms && !fresh && !ends;
+            if (held && !segment_of(a, item_of(own), pair).exists)
+                continue;
+            if (held)
+                begin_transform<Size>(stash, left(pair));
 #pragma unroll 1
-            for (int second = fresh; second < 2 && !ends; second++) { /* x, then g */
+            for (int second = fresh || held; second < 2 && !ends; second++) { /* x, then g */
                 const int t = hidden_thread<Size>();
                 const segment at = segment_of(a, item_of(own), pair);
                 const gck_rows from = fresh    ? only_row(a.response, own->response)
@@ -173,7 +196,7 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
                 const int window = fresh ? (int)a.taps : second ? 2 * f::N : a.hop;
                 if (!(fresh || at.exists) || !load_segment<f::P, f::T, Known>(v, from, 0, frame, window, t))
                     clear<f::P>(v);
-                if (fresh || !second)
+                if (fresh)
                     scale<f::P>(v, 1.0f / f::N);
                 transform_barrier<f::T>();
                 f::forward(v, s, t, a.twiddles);
@@ -196,10 +219,13 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
                 fresh = false;
                 continue;
             }
-            if (ends)
+            if (held)
+                wait_for_copies();
+            if (ends) {
                 load_sum<Size>(v, sum, sums, scratch(2));
-            else
-                add_product<Size>(v, x, stash, scratch(1), sum, sums, scratch(2));
+                scale<f::P>(v, 1.0f / f::N);
+            } else
+                add_product<Size>(v, x, stash, held ? left(pair) : scratch(1), sum, sums, scratch(2));
             transform_barrier<f::T>(); /* H is not loaded earlier: no registers are left for it */
             int t = hidden_thread<Size>();
             if (!ends)
@@ -224,7 +250,8 @@ template <int Size> struct launchers {
     static const int bytes = places<Size>::bytes, threads = config<Size>::threads;
 
     static gck_chip_sizes sizes() {
-        return gck_chip_sizes{f::N, f::twiddles, bytes, threads, places<Size>::resident, config<Size>::groups};
+        return gck_chip_sizes{
+            f::N, f::twiddles, bytes, threads, places<Size>::resident, config<Size>::groups, config<Size>::keeps};
     }
 
     static cudaError_t load() {

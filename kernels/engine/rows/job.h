@@ -115,6 +115,7 @@ typedef struct gck_chip_sizes {
     int threads;      /* per block */
     int resident;     /* blocks that the registers of a multiprocessor allow */
     int groups;       /* transforms of a block at a time */
+    int keeps;        /* whether `transforms` of a job is served */
 } gck_chip_sizes;
 
 /* Returns the figures of size 0 .. GCK_CHIP_SIZES - 1. */
@@ -140,8 +141,9 @@ typedef struct gck_chip_job {
     unsigned blocks;                /* of the grid */
     const float2 *twiddles;         /* of this size */
     float2 *scratch;                /* blocks x groups x N, unused if `spectra` is given */
-    int gated;                      /* there are gates: their samples and those of source and target have one type, and
-                                       steps of 1 */
+    float2 *transforms; /* rows x N, where rows of one segment leave their transforms; or NULL. Not for gates */
+    int gated;          /* there are gates: their samples and those of source and target have one type, and
+                           steps of 1 */
     gck_gates gates;
 } gck_chip_job;
 
@@ -170,7 +172,8 @@ typedef struct gck_chip_gradient {
     /* For gck_chip_both alone: */
     gck_target signal; /* the gradient by the signal */
     gck_rows response;
-    const float2 *spectra; /* as in gck_chip_job */
+    const float2 *spectra;    /* as in gck_chip_job */
+    const float2 *transforms; /* those that gck_chip_convolve has left of x, of one segment; or NULL */
 } gck_chip_gradient;
 
 cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, cudaStream_t stream);
@@ -444,12 +447,12 @@ cudaError_t gck_3pass_forward(int size, const gck_3pass_blocks *from, const floa
 cudaError_t gck_3pass_inverse(int size, const gck_3pass_blocks *to, const float2 *twiddles, const float2 *scratch,
                               cudaStream_t stream);
 
-/* Transforms the rows of `transforms` transforms in place: spectra in the layout of the products. packed: as above,
- * here and below. */
-cudaError_t gck_3pass_spectra(int size, int64_t transforms, int packed, const float2 *twiddles, float2 *spectra,
-                              cudaStream_t stream);
+/* Transforms the rows of `transforms` columns into spectra in the layout of the products; both may be the same memory.
+ * packed: as above, here and below. */
+cudaError_t gck_3pass_spectra(int size, int64_t transforms, int packed, const float2 *twiddles, const float2 *columns,
+                              float2 *spectra, cudaStream_t stream);
 
-/* Products with one response of one part per row: count x blocks transforms in place. */
+/* Products with one response of one part per row, of count x blocks transforms. */
 typedef struct gck_3pass_products {
     gck_sharing sharing;
     int first_row, count, blocks;
@@ -459,7 +462,8 @@ typedef struct gck_3pass_products {
     const float2 *responses; /* from response `first_response` on: columns if `fresh`, else spectra */
     int first_response, fresh;
     int packed; /* with `fresh` alone */
-    float2 *scratch;
+    const float2 *sources;
+    float2 *results; /* may be the sources */
 } gck_3pass_products;
 
 cudaError_t gck_3pass_multiply(int size, const gck_3pass_products *products, cudaStream_t stream);
@@ -498,17 +502,19 @@ typedef struct gck_3pass_correlations {
 cudaError_t gck_3pass_correlate(int size, const gck_3pass_correlations *c, cudaStream_t stream);
 
 /* Both gradients of `responses` responses. x and g have `units` columns for each response, one after another. The
- * products conj(H) G, transformed back, take the places of g. The sums of conj(X) G go to `sums`: with one split
- * transformed back, else for gck_3pass_finish. With `single` each response has one unit, and its sum, transformed back,
- * takes the place of x. */
+ * products conj(H) G, transformed back, take the places of g. The sums of conj(X) G, times `scale`, go to `sums`: with
+ * one split transformed back, else for gck_3pass_finish. With `single` each response has one unit, and one split. */
 typedef struct gck_3pass_both {
     int responses, units, splits;
     int single, packed;
-    int fresh; /* h are columns, which become spectra in place: with one split or `single` */
+    int fresh; /* h are columns, whose spectra are written to `spectra`: with one split; with `single` always */
+    float scale;
     const float2 *twiddles;
-    float2 *h; /* a transform for each response */
-    float2 *x, *g;
-    float2 *sums; /* splits x responses transforms */
+    const float2 *h; /* a transform for each response */
+    float2 *spectra; /* with `fresh` but not `single`; may be h */
+    const float2 *x;
+    float2 *g;
+    float2 *sums; /* splits x responses transforms; with `single` it may be x */
 } gck_3pass_both;
 
 cudaError_t gck_3pass_gradients(int size, const gck_3pass_both *job, cudaStream_t stream);

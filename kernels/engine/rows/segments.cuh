@@ -18,6 +18,16 @@ template <int P> __device__ __forceinline__ void clear(float2 *v) {
         v[j] = make_float2(0.0f, 0.0f);
 }
 
+/* Loads what `keep` has stored. */
+template <int P, int T> __device__ __forceinline__ void load_kept(float2 *v, const float2 *from) {
+#pragma unroll
+    for (int j = 0; j < P; j += 2) {
+        const float4 w = *(const float4 *)(from + j * T);
+        v[j] = make_float2(w.x, w.y);
+        v[j + 1] = make_float2(w.z, w.w);
+    }
+}
+
 /* Multiplies by a spectrum, or by its conjugate if sign is -1. */
 template <int P, int T> __device__ __forceinline__ void multiply(float2 *v, const float2 *h, float sign) {
 #pragma unroll

@@ -47,7 +47,9 @@ template <int Size> struct launchers {
         from.window = (int)(2 * points);
         from.scale = 1.0f / (float)points;
         const cudaError_t err = gck_3pass_forward(Size, &from, memory.twiddles, memory.spectra, stream);
-        return err ? err : gck_3pass_spectra(Size, responses.planes, 0, memory.twiddles, memory.spectra, stream);
+        return err ? err
+                   : gck_3pass_spectra(Size, responses.planes, 0, memory.twiddles, memory.spectra, memory.spectra,
+                                       stream);
     }
 
     static cudaError_t convolve(const gck_routes *routes, int64_t hop, int64_t blocks,

@@ -114,7 +114,7 @@ int size_of(int64_t points) {
 /* Transforms `blocks` blocks of each row, 2 N samples every N, into `to`. */
 cudaError_t transform(int size, const gck_3pass_blocks &from, const float2 *twiddles, float2 *to, cudaStream_t stream) {
     const cudaError_t err = gck_3pass_forward(size, &from, twiddles, to, stream);
-    return err ? err : gck_3pass_spectra(size, (int64_t)from.count * from.blocks, 0, twiddles, to, stream);
+    return err ? err : gck_3pass_spectra(size, (int64_t)from.count * from.blocks, 0, twiddles, to, to, stream);
 }
 
 gck_partitioned_sizes query_long(int64_t points) {

@@ -49,6 +49,13 @@ static gpuconv_status read_job(const gpuconv_arrays_job *from, gpuconv_arrays_jo
     return gc_sized_struct_read(&own, from, error);
 }
 
+/* Returns rows like those of an array, one after the other. */
+static gpuconv_rows adjacent_rows(const gpuconv_rows *like) {
+    gpuconv_rows made = gpuconv_rows_of_floats(NULL, like->rows, like->frames);
+    made.type = like->type;
+    return made;
+}
+
 /* Checks a job that a backend computes as one, but for its pointers, and plans it. */
 static gpuconv_status plan_whole(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gc_job_plan *plan,
                                  gpuconv_error *error) {
@@ -77,12 +84,42 @@ static gpuconv_status plan_both(gpuconv_arrays *arrays, const gpuconv_arrays_job
     return GPUCONV_OK;
 }
 
+static gpuconv_status plan_operation(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
+                                     gpuconv_error *error) {
+    return job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH ? plan_both(arrays, job, plan, error)
+                                                          : plan_whole(arrays, job, &plan->whole, error);
+}
+
+/* Returns whether a row may be shorter than its array. */
+static bool is_ragged(const gpuconv_rows *rows) {
+    return rows->starts || rows->lengths;
+}
+
+/* Returns the bytes of the transforms that a job shares with the other one of a pair: CONVOLVE, and GRADIENT_BOTH of
+ * the same arrays whose gradients have adjacent rows. Both keep the same ones, or none. */
+static int64_t shared_transforms(gpuconv_arrays *arrays, const gpuconv_arrays_job *job,
+                                 const gpuconv_arrays_plan *plan) {
+    const bool convolve = job->operation == GPUCONV_ARRAYS_CONVOLVE;
+    const gc_rows_plan *own = &plan->whole.how;
+    gpuconv_arrays_job job_of_other = *job;
+    gpuconv_arrays_plan other = {.split = false};
+    if (plan->split || !own->kept || is_ragged(&job->signal) || is_ragged(&job->output) || is_ragged(&job->response))
+        return 0;
+    job_of_other.operation = convolve ? GPUCONV_ARRAYS_GRADIENT_BOTH : GPUCONV_ARRAYS_CONVOLVE;
+    job_of_other.signal_gradient = adjacent_rows(&job->signal);
+    job_of_other.response_gradient = adjacent_rows(&job->response);
+    if (plan_operation(arrays, &job_of_other, &other, NULL) || other.split)
+        return 0;
+    const int64_t kept = convolve ? other.whole.how.kept : shared_transforms(arrays, &job_of_other, &other);
+    return kept == own->kept && other.whole.how.points == own->points ? kept : 0;
+}
+
 /* Checks and plans any job of this version. */
 static gpuconv_status plan_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
                                gpuconv_error *error) {
-    const gpuconv_status status = job->operation == GPUCONV_ARRAYS_GRADIENT_BOTH
-                                      ? plan_both(arrays, job, plan, error)
-                                      : plan_whole(arrays, job, &plan->whole, error);
+    const gpuconv_status status = plan_operation(arrays, job, plan, error);
+    if (!status)
+        plan->whole.how.kept = shared_transforms(arrays, job, plan);
     plan->bytes = plan->split ? gc_max(plan->part[0].how.bytes, plan->part[1].how.bytes) : plan->whole.how.bytes;
     return status;
 }
@@ -167,6 +204,10 @@ gpuconv_status gpuconv_arrays_plan_new(gpuconv_arrays *arrays, const gpuconv_arr
 
 size_t gpuconv_arrays_plan_workspace(const gpuconv_arrays_plan *plan) {
     return plan ? (size_t)plan->bytes : 0;
+}
+
+size_t gpuconv_arrays_plan_transforms(const gpuconv_arrays_plan *plan) {
+    return plan ? (size_t)plan->whole.how.kept : 0;
 }
 
 const char *gpuconv_arrays_plan_reason(const gpuconv_arrays_plan *plan) {

@@ -319,6 +319,7 @@ typedef struct gc_rows_plan {
     bool rolling;   /* responses belong to their chunk; else they are kept for all chunks */
     bool sums;      /* products are summed (gck_3pass_sum), else multiplied in place */
     int64_t response_transforms, source_transforms, result_transforms;
+    int64_t kept; /* bytes of job.transforms; 0: none are kept */
     int64_t
         copies_at;  /* where the workspace has the copies of arrays that the kernels do not serve; 0: there are none */
     int copies;     /* the copied arrays, a sum of gc_job_arrays */

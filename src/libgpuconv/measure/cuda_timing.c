@@ -246,18 +246,19 @@ gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timi
 
 typedef struct rows_run {
     gpuconv_arrays *arrays;
+    gpuconv_arrays_plan *plan;
     gpuconv_arrays_job job[COPIES];
     void *workspace;
     size_t bytes;
     int copies, next;
-    gpuconv_error error; /* of gpuconv_arrays_run */
+    gpuconv_error error; /* of a run */
 } rows_run;
 
 static cudaError_t launch_rows(void *context, cudaStream_t stream) {
     rows_run *r = context;
     const int copy = r->next++ % r->copies;
-    return gpuconv_arrays_run(r->arrays, &r->job[copy], r->workspace, r->bytes, stream, &r->error) ? cudaErrorUnknown
-                                                                                                   : cudaSuccess;
+    return gpuconv_arrays_plan_run(r->plan, &r->job[copy], r->workspace, r->bytes, stream, &r->error) ? cudaErrorUnknown
+                                                                                                      : cudaSuccess;
 }
 
 /* Allocates an array on the device with its samples, or NaN. Returns NULL after an error. */
@@ -295,6 +296,29 @@ static void make_copies(gc_cuda_timer *t, const gc_rows_timing *timing, rows_run
         }
 }
 
+/* Gives the jobs of a step of training their transforms, which a convolution leaves before both gradients. */
+static gpuconv_status make_transforms(gc_cuda_timer *t, rows_run *r, gpuconv_error *error) {
+    const int64_t bytes = (int64_t)gpuconv_arrays_plan_transforms(r->plan);
+    gpuconv_status status = GPUCONV_OK;
+    for (int c = 0; c < r->copies && bytes; c++)
+        r->job[c].transforms = gc_cuda_timer_memory(t, bytes, 0xff);
+    if (!bytes || r->job[0].operation != GPUCONV_ARRAYS_GRADIENT_BOTH)
+        return GPUCONV_OK;
+    const gpuconv_rows *y = &r->job[0].output;
+    void *output = gc_cuda_timer_memory(t, y->rows * y->frames * gc_job_sample_bytes(y->type), 0xff), *workspace = NULL;
+    for (int c = 0; c < r->copies && !status && !t->resources.err; c++) {
+        gpuconv_arrays_job forward = r->job[c];
+        size_t needed = 0;
+        forward.operation = GPUCONV_ARRAYS_CONVOLVE;
+        forward.output.data = output;
+        status = gpuconv_arrays_workspace(r->arrays, &forward, &needed, error);
+        workspace = workspace || status || !needed ? workspace : gc_cuda_timer_memory(t, (int64_t)needed, 0xff);
+        if (!status && !t->resources.err)
+            status = gpuconv_arrays_run(r->arrays, &forward, workspace, needed, t->stream, error);
+    }
+    return status;
+}
+
 gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_timing *timing, gpuconv_error *error) {
     gc_device device;
     gc_cuda_timer t;
@@ -307,9 +331,12 @@ gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_tim
     gc_cuda_timer_init(&t, device.number);
     make_copies(&t, timing, &r, device.cache);
     if (!t.resources.err)
-        status = gpuconv_arrays_workspace(r.arrays, &r.job[0], &r.bytes, error);
+        status = gpuconv_arrays_plan_new(r.arrays, &r.job[0], &r.plan, error);
+    r.bytes = gpuconv_arrays_plan_workspace(r.plan);
     if (!status && r.bytes)
         r.workspace = gc_cuda_timer_memory(&t, (int64_t)r.bytes, 0xff);
+    if (!status && timing->in_step)
+        status = make_transforms(&t, &r, error);
     if (!status)
         gc_cuda_timer_run(&t, launch_rows, &r, timing->runs, timing->seconds);
     for (int i = 0; i < timing->parts && !status; i++) {
@@ -320,6 +347,7 @@ gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_tim
                            cudaMemcpyDeviceToHost);
     }
     const gpuconv_status ended = gc_cuda_timer_end(&t, status || r.error.status ? NULL : error);
+    gpuconv_arrays_plan_free(r.plan);
     gpuconv_arrays_free(r.arrays);
     if (!status && r.error.status && error)
         *error = r.error;

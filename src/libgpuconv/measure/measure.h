@@ -42,6 +42,7 @@ typedef struct gc_timed_part {
 /* A job of rows to time. */
 typedef struct gc_rows_timing {
     gpuconv_arrays_job job; /* `data` of its arrays is ignored; `starts` and `lengths` are in host memory */
+    bool in_step; /* of training: a convolution leaves the transforms that it can leave, both gradients take them */
     gc_timed_array array[GC_JOB_ARRAYS]; /* in the order of gc_job_arrays */
     const gc_timed_part *part;           /* is filled in after the runs, NaN where the job wrote nothing */
     int parts;

@@ -580,13 +580,15 @@ static gpuconv_status run(const gc_job_plan *plan, const gpuconv_arrays_job *job
     if (bytes < (size_t)needed || (needed && !workspace))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "workspace has %zu bytes%s; the job needs %lld", bytes,
                        workspace ? "" : " and is NULL", (long long)needed);
-    if ((uintptr_t)workspace % 256)
-        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "workspace is %p; use an address aligned to 256 bytes",
-                       workspace);
+    if ((uintptr_t)workspace % 256 || (uintptr_t)job->transforms % 256)
+        return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s is %p; use an address aligned to 256 bytes",
+                       (uintptr_t)workspace % 256 ? "workspace" : "job.transforms",
+                       (uintptr_t)workspace % 256 ? workspace : job->transforms);
     return gc_cuda_check(error, device,
                          call.plan.copies_at ? run_copied(&call, stream) : call.plan.algorithm->run(&call, stream));
 }
 
+/* The kernel writes `table`. NOLINTNEXTLINE(readability-non-const-parameter) */
 static gpuconv_status sort(const gpuconv_arrays *arrays, const gpuconv_sequences *s, int64_t *table,
                            struct CUstream_st *stream, gpuconv_error *error) {
     const gpuconv_status status = gc_cuda_check_current(arrays->device, error);

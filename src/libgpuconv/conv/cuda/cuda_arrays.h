@@ -10,6 +10,7 @@
 #include "cuda_device.h"
 #include "kernels/engine/kernels.h"
 #include "libgpuconv/conv/backend.h"
+#include "libgpuconv/core/memory.h"
 
 /* ---- Plans ------------------------------------------------------------------------------------------------------- */
 
@@ -74,8 +75,11 @@ static inline gck_rows gc_cuda_kernel_rows_if(const gpuconv_rows *a) {
     return a ? gc_cuda_kernel_rows(a) : (gck_rows){.data = NULL};
 }
 
-/* Returns the sharing of responses of a job without routes. */
+/* Returns the sharing of responses of a job without routes, and the most rows that share a response. */
 gck_sharing gc_cuda_sharing(const gc_job_shape *shape);
+static inline int64_t gc_rows_of_response(const gc_job_shape *s) {
+    return gc_divide_up(s->rows, s->group * s->responses) * s->group;
+}
 
 /* Returns the blocks of a filter that changes with time. */
 static inline gck_blocks gc_cuda_blocks(const gc_job_shape *s, gck_ramp ramp) {

@@ -140,11 +140,14 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     const gck_chip_sizes kernels = both ? gck_chip_query_both(p->size) : gck_chip_query(p->size);
     if (kernels.shared_bytes > device->shared_memory)
         return false;
+    if (kernels.keeps && p->segments == 1 && !problem->rows.spectra && !s->gates &&
+        (both || (s->operation == GPUCONV_ARRAYS_CONVOLVE && p->shift == 0)))
+        p->kept = s->rows * p->points * (int64_t)sizeof(float2);
     work w = work_of(s, device, costs, p->size, &kernels);
     if (gradient) {
         const int64_t sums = s->responses * s->taps;
         w.items = s->responses;
-        w.units = gc_divide_up(s->rows, s->group * s->responses) * s->group * p->segments;
+        w.units = gc_rows_of_response(s) * p->segments;
         w.fixed = both ? 2 : 1;
         w.per_unit = both ? sizes[p->size].both : 2.7;
         choose_splits(&w, launch, (double)sums * 2 * t[GC_COST_CUDA_OUTPUT], p);
@@ -187,7 +190,8 @@ static cudaError_t run_gradient(const gc_cuda_call *c, cudaStream_t stream) {
                                  .g_gate = gc_cuda_kernel_rows_if(job->post),
                                  .signal = {gc_cuda_kernel_rows_if(both ? &job->signal_gradient : NULL), 0},
                                  .response = gc_cuda_kernel_rows_if(both ? &job->response : NULL),
-                                 .spectra = both && c->prepared ? c->prepared->spectra : NULL};
+                                 .spectra = both && c->prepared ? c->prepared->spectra : NULL,
+                                 .transforms = p->kept ? job->transforms : NULL};
     return both ? gck_chip_both(p->size, &g, stream) : gck_chip_gradient_response(p->size, &g, stream);
 }
 
@@ -214,6 +218,7 @@ static cudaError_t run(const gc_cuda_call *c, cudaStream_t stream) {
                             .blocks = (unsigned)p->blocks,
                             .twiddles = gc_rows_twiddles(c->cuda, p),
                             .scratch = c->workspace,
+                            .transforms = p->kept ? job->transforms : NULL,
                             .gated = job->pre || job->post || job->skip,
                             .gates = gc_cuda_gates(job)};
     cudaError_t err = cudaSuccess;

@@ -40,7 +40,7 @@ static sums sums_of(const gc_job_shape *s) {
                             : convolve ? s->output_frames
                                        : s->signal_frames,
                   .terms = gradient ? s->signal_frames : s->taps,
-                  .rows = gradient ? gc_divide_up(s->rows, s->group * responses) * s->group : 1,
+                  .rows = gradient ? gc_rows_of_response(s) : 1,
                   .source_frames = convolve ? s->signal_frames : s->output_frames};
 }
 

@@ -38,9 +38,7 @@ static bool place_rows(const gc_job_shape *s, gc_rows_plan *p) {
 
 /* Returns the most blocks of rows that share a response. */
 static int64_t blocks_of_response(const gc_job_shape *s, int size) {
-    const gck_sharing sharing = gc_cuda_sharing(s);
-    const int64_t rows = gc_divide_up(s->rows, s->group * sharing.responses) * s->group;
-    return gc_divide_up(rows, gck_tensor_query(size).rows);
+    return gc_divide_up(gc_rows_of_response(s), gck_tensor_query(size).rows);
 }
 
 static bool plan(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {

@@ -10,6 +10,10 @@
  *      responses   transforms of the responses, or the sums of a gradient by the responses and their transforms back
  *      sources     transforms of the segments that are read (x for that gradient)
  *      results     transforms of the segments that are written (g for that gradient); unused if products are in place
+ *
+ * job.transforms keeps the columns of x, a transform for each row in the order of the responses, and behind them those
+ * of h. A convolution writes them instead of those in the workspace, so that they cost no time; both gradients read
+ * them.
  */
 #include "cuda_arrays.h"
 
@@ -71,28 +75,25 @@ static int64_t splits_of(const gc_device *device, const gc_job_shape *s, const g
     return gc_max(1, gc_min(gc_min(units, 64), gc_divide_up((int64_t)device->multiprocessors * 16, warps)));
 }
 
-/* Returns the most rows that share a response. */
-static int64_t rows_of_response(const gc_job_shape *s) {
-    return gc_divide_up(s->rows, s->group * s->responses) * s->group;
-}
-
 /* Plans chunks of responses with all of their rows, for products in place and for both gradients. Returns false if the
  * rows of one response do not fit into a chunk. */
 static bool plan_shared(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_rows_plan *p) {
     const gc_job_shape *s = &problem->rows.shape;
     const bool both = s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
     const int64_t fresh = problem->rows.spectra ? 0 : 1, sums = both && p->sums ? 2 : 0;
-    const int64_t units = rows_of_response(s) * p->segments, each = (both ? 2 : 1) * units + fresh + sums;
+    const int64_t units = gc_rows_of_response(s) * p->segments, each = (both ? 2 : 1) * units + fresh + sums;
     const bool packed = s->halves == GPUCONV_SAMPLE_F16 && fresh;
     const int64_t stride = packed ? p->points / 2 : p->points;
     const int64_t most = device->workspace / (stride * (int64_t)sizeof(float2));
-    const int64_t rows = gc_min(gc_min(s->responses, most / each), GRID_MAX / rows_of_response(s));
+    const int64_t rows = gc_min(gc_min(s->responses, most / each), GRID_MAX / gc_rows_of_response(s));
     if (p->parts > 1 || rows < 1 || p->segments > GRID_MAX)
         return false;
     const int64_t chunks = gc_divide_up(s->responses, rows), warps = rows * (p->points / 1024);
     p->packed = packed;
     p->stride = stride;
     p->shared = true;
+    if (fresh && p->segments == 1 && (both || (s->operation == GPUCONV_ARRAYS_CONVOLVE && p->shift == 0)))
+        p->kept = (units + 1) * s->responses * stride * (int64_t)sizeof(float2);
     p->rows = gc_divide_up(s->responses, chunks);
     p->splits = gc_max(1, gc_min(gc_min(units, 64), gc_divide_up((int64_t)device->multiprocessors * 16, warps)));
     p->response_transforms = p->rows * (fresh + (sums ? p->splits : 0));
@@ -116,10 +117,10 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     p->stride = p->points;
     const bool routed = s->routes.routes > 0, gradient = s->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     if (s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH) {
-        p->sums = problem->rows.spectra || p->segments > 1 || rows_of_response(s) > 1;
+        p->sums = problem->rows.spectra || p->segments > 1 || gc_rows_of_response(s) > 1;
         return plan_shared(problem, device, costs, p);
     }
-    if (!routed && !gradient && (s->halves == GPUCONV_SAMPLE_F16 || rows_of_response(s) > 1) &&
+    if (!routed && !gradient && (s->halves == GPUCONV_SAMPLE_F16 || gc_rows_of_response(s) > 1 || p->segments == 1) &&
         plan_shared(problem, device, costs, p))
         return true;
     const ends e = ends_of(s);
@@ -166,7 +167,7 @@ typedef struct chunk {
     int64_t response, responses;
 } chunk;
 
-/* What does not change from chunk to chunk. */
+/* Constants of a call. */
 typedef struct work {
     const gc_cuda_call *call;
     const gpuconv_arrays_job *job;
@@ -174,6 +175,7 @@ typedef struct work {
     gck_sharing sharing;
     const float2 *twiddles;
     float2 *responses, *sources, *results;
+    float2 *kept_signals, *kept_responses; /* in job.transforms, or NULL */
     bool convolve, routed;
     int inputs, outputs; /* rows of the sources and of the targets per row of the chunk */
     cudaStream_t stream;
@@ -222,7 +224,7 @@ static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_rows *array, 
                           .packed = p->packed};
     if (p->shared) {
         const gc_job_shape *s = &w->call->shape;
-        a.per = (int)rows_of_response(s);
+        a.per = (int)gc_rows_of_response(s);
         a.group = (int)s->group;
         a.outer = (int)(s->responses * s->group);
         a.limit = (int)s->rows;
@@ -233,20 +235,33 @@ static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_rows *array, 
     return a;
 }
 
-/* Transforms fresh responses: the columns; the rows too, if products are summed, unless one kernel does both. */
-static void transform_responses(work *w, const chunk *c) {
-    const gc_rows_plan *p = w->plan;
-    forward(w, response_blocks(w, &w->job->response, c), w->responses);
-    if (p->sums && !(p->shared && p->splits == 1))
-        GC_CUDA_TRY(w->err, gck_3pass_spectra(p->size, c->responses * p->parts, p->packed, w->twiddles, w->responses,
-                                              w->stream));
+/* Returns where a chunk has the columns of its rows, and of its responses. */
+static float2 *signal_columns(const work *w, const chunk *c) {
+    const int64_t rows = w->kept_signals ? c->response * gc_rows_of_response(&w->call->shape) : 0;
+    return (w->kept_signals ? w->kept_signals : w->sources) + rows * w->plan->stride;
 }
 
-/* Multiplies the sources of a chunk in place, or sums the products into the results. */
+static float2 *response_columns(const work *w, const chunk *c) {
+    return w->kept_responses ? w->kept_responses + c->response * w->plan->stride : w->responses;
+}
+
+/* Transforms fresh responses: the columns, unless they were kept; the rows too, if products are summed, unless one
+ * kernel does both. */
+static void transform_responses(work *w, const chunk *c) {
+    const gc_rows_plan *p = w->plan;
+    float2 *columns = response_columns(w, c);
+    if (w->convolve || !w->kept_responses)
+        forward(w, response_blocks(w, &w->job->response, c), columns);
+    if (p->sums && !(p->shared && p->splits == 1))
+        GC_CUDA_TRY(w->err, gck_3pass_spectra(p->size, c->responses * p->parts, p->packed, w->twiddles, columns,
+                                              w->responses, w->stream));
+}
+
+/* Multiplies the sources of a chunk, or sums the products into the results. */
 static void multiply(work *w, const chunk *c) {
     const gc_rows_plan *p = w->plan;
     const gc_cuda_responses *kept = w->call->prepared;
-    const float2 *spectra = kept ? kept->spectra : w->responses;
+    const float2 *spectra = kept ? kept->spectra : p->sums ? w->responses : response_columns(w, c);
     if (!p->sums) {
         /* A warp that holds a row of a fresh response multiplies many blocks, if there are enough warps. */
         const int64_t warps = c->rows * p->points / 1024, wanted = 4096;
@@ -262,7 +277,8 @@ static void multiply(work *w, const chunk *c) {
                                       .first_response = kept ? 0 : (int)c->response,
                                       .fresh = !kept,
                                       .packed = p->packed,
-                                      .scratch = w->sources};
+                                      .sources = signal_columns(w, c),
+                                      .results = w->sources};
         GC_CUDA_TRY(w->err, gck_3pass_multiply(w->plan->size, &a, w->stream));
         return;
     }
@@ -298,7 +314,7 @@ static void convolve(work *w, const chunk *c) {
     from.shift = p->shift;
     from.gain = w->convolve ? w->job->gain : NULL;
     to.gain = w->convolve ? NULL : w->job->gain;
-    forward(w, from, w->sources);
+    forward(w, from, signal_columns(w, c));
     multiply(w, c);
     inverse(w, to, p->sums ? w->results : w->sources);
 }
@@ -347,12 +363,12 @@ static void run_both(work *w, const chunk *c) {
     const gc_rows_plan *p = w->plan;
     const gpuconv_arrays_job *job = w->job;
     const gc_cuda_responses *kept = w->call->prepared;
-    float2 *sums = w->responses + (kept ? 0 : c->responses * p->stride);
+    float2 *sums = p->sums ? w->responses + (kept ? 0 : c->responses * p->stride) : w->sources;
     gck_3pass_blocks x = signal_blocks(w, &job->signal, c, 1, 0), g = signal_blocks(w, &job->output, c, 1, 0);
     x.window = (int)p->hop;
-    x.scale = 1.0f / (float)p->points;
     g.shift = p->shift;
-    forward(w, x, w->sources);
+    if (!w->kept_signals)
+        forward(w, x, w->sources);
     forward(w, g, w->results);
     const gck_3pass_both a = {.responses = (int)c->responses,
                               .units = (int)c->segments,
@@ -360,9 +376,13 @@ static void run_both(work *w, const chunk *c) {
                               .single = !p->sums,
                               .packed = p->packed,
                               .fresh = !kept && p->splits == 1,
+                              .scale = 1.0f / (float)p->points,
                               .twiddles = w->twiddles,
-                              .h = kept ? kept->spectra + c->response * p->points : w->responses,
-                              .x = w->sources,
+                              .h = kept             ? kept->spectra + c->response * p->points
+                                   : p->splits == 1 ? response_columns(w, c)
+                                                    : w->responses,
+                              .spectra = w->responses,
+                              .x = signal_columns(w, c),
                               .g = w->results,
                               .sums = sums};
     GC_CUDA_TRY(w->err, gck_3pass_gradients(p->size, &a, w->stream));
@@ -370,13 +390,17 @@ static void run_both(work *w, const chunk *c) {
     if (p->sums && p->splits > 1)
         GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, c->responses, p->splits, p->packed, w->twiddles, sums, w->sources,
                                              w->stream));
-    inverse(w, response_blocks(w, &job->response_gradient, c), p->sums && p->splits == 1 ? sums : w->sources);
+    inverse(w, response_blocks(w, &job->response_gradient, c), p->splits == 1 ? sums : w->sources);
 }
 
 /* Queues a job in chunks of responses, whose rows follow one another as if they were segments of one row. */
 static cudaError_t run_shared(work *w) {
     const gc_rows_plan *p = w->plan;
-    const int64_t responses = w->sharing.responses, units = rows_of_response(&w->call->shape) * p->segments;
+    const int64_t responses = w->sharing.responses, units = gc_rows_of_response(&w->call->shape) * p->segments;
+    if (p->kept && w->job->transforms) {
+        w->kept_signals = (float2 *)w->job->transforms;
+        w->kept_responses = w->kept_signals + responses * units * p->stride;
+    }
     w->sharing = (gck_sharing){.rows = (int)responses, .group = 1, .responses = (int)responses};
     for (int64_t first = 0; first < responses; first += p->rows) {
         const int64_t count = gc_min(p->rows, responses - first);
@@ -449,7 +473,8 @@ static cudaError_t spectra(const gc_cuda_responses *r, const gpuconv_rows *rows,
                                    .window = (int)p->part_taps,
                                    .scale = 1.0f / (float)p->points};
     cudaError_t err = gck_3pass_forward(p->size, &from, twiddles, r->spectra, stream);
-    return GC_CUDA_TRY(err, gck_3pass_spectra(p->size, r->base.rows * p->parts, 0, twiddles, r->spectra, stream));
+    return GC_CUDA_TRY(
+        err, gck_3pass_spectra(p->size, r->base.rows * p->parts, 0, twiddles, r->spectra, r->spectra, stream));
 }
 
 const gc_cuda_rows gc_rows_three_pass = {

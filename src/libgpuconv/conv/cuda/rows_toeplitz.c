@@ -51,8 +51,7 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
         return false;
     const gck_toeplitz_sizes k = gck_toeplitz_query();
     const gck_sharing sharing = gc_cuda_sharing(s);
-    const int64_t each = gc_divide_up(s->rows, s->group * s->responses) * s->group;
-    const int64_t units = sharing.responses * gc_divide_up(each, k.rows);
+    const int64_t units = sharing.responses * gc_divide_up(gc_rows_of_response(s), k.rows);
     p->parts = p->segments = p->splits = 1;
     p->hop = j.frames;
     p->groups = (int)gc_min(gc_divide_up(j.frames, k.frames), k.warps);

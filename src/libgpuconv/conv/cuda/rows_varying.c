@@ -57,7 +57,7 @@ static bool plan(const gc_problem *problem, const gc_device *device, const gc_co
     if (convolve && !cut_convolution(s, p))
         return false;
     const gck_sharing sharing = gc_cuda_sharing(s);
-    const int64_t rows = gc_divide_up(s->rows, (int64_t)sharing.group * sharing.responses) * sharing.group;
+    const int64_t rows = gc_rows_of_response(s);
     /* The pieces that cover the output; its frames before the first block and behind the last one are written too. */
     p->lo = convolve && s->offset < 0 ? gc_divide_up(-s->offset, s->hop) : 0;
     const int64_t reach = convolve ? gc_max(s->signal_frames, s->output_frames + s->offset) : s->signal_frames,
