@@ -13,6 +13,7 @@ enum { ROWS = 130, MOST_GPUS = 2 };
 
 static struct {
     int devices, broken; /* broken: bits of devices that do not start */
+    int asked;           /* how often the devices were counted */
     double start;
     gc_backend backend;
     gc_batch_backend batch;
@@ -54,6 +55,7 @@ int __wrap_gc_processor_count(void) {
 }
 
 static int count_devices(gpuconv_error *error) {
+    gpu.asked++;
     if (gpu.devices == 0)
         *error = (gpuconv_error){.status = GPUCONV_ERROR_DEVICE, .message = "no GPU"};
     return gpu.devices;
@@ -74,6 +76,7 @@ static void take_note(void *context, const char *text) {
 static void make_gpu(int devices, int broken) {
     gpu.devices = devices;
     gpu.broken = broken;
+    gpu.asked = 0;
     gpu.start = 1e-6;
     *gpu.note = '\0';
     gpu.batch = gc_batch_cpu;
@@ -165,7 +168,7 @@ static void resume_computes_a_row_where_it_was_computed(void **state) {
     }
 }
 
-static void a_batch_that_fails_fast_ends_before_it_is_divided(void **state) {
+static void a_batch_that_fails_fast_ends_before_it_looks_for_devices(void **state) {
     (void)state;
     gc_manifest manifest;
     gc_batch_progress progress;
@@ -183,6 +186,7 @@ static void a_batch_that_fails_fast_ends_before_it_is_divided(void **state) {
         .manifest = &manifest, .folder = folder, .workers = 3, .fail_fast = true, .note = take_note};
     CHECK(!gc_batch_run(&batch, &progress, &error), "%s", error.message);
     assert_in_range(progress.failed, 1, 3);
+    assert_int_equal(gpu.asked, 0);
     gc_manifest_free(&manifest);
     assert_int_equal(remove(files_path("missing.csv")), 0);
 }
@@ -294,7 +298,7 @@ int main(void) {
         cmocka_unit_test(the_simulation_of_a_room_counts_as_work_of_the_cores),
         cmocka_unit_test(the_cores_have_the_first_rows_and_the_gpus_the_last_ones),
         cmocka_unit_test(without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why),
-        cmocka_unit_test(a_batch_that_fails_fast_ends_before_it_is_divided),
+        cmocka_unit_test(a_batch_that_fails_fast_ends_before_it_looks_for_devices),
         cmocka_unit_test(resume_computes_a_row_where_it_was_computed),
     };
     return cmocka_run_group_tests(tests, begin_all, end_all);

@@ -553,7 +553,9 @@ static gpuconv_status decide(batch_state *s, int *count, gpuconv_error *why, gpu
     const double measured = measure_cores(s);
     const bool needed = s->todo_gpus < s->todo_count; /* by entries that GPUs computed before */
     gc_batch_share share = divide_measured(s, measured, false, 1);
-    const bool helps = !gc_flag_is_raised(&s->stop) && (needed || share.devices > 0);
+    pthread_mutex_lock(&s->lock);
+    const bool helps = !batch_ends(s) && (needed || share.devices > 0);
+    pthread_mutex_unlock(&s->lock);
     const gpuconv_status status = helps ? select_devices(s, count, why, error) : GPUCONV_OK;
     if (*count > 0) {
         share = divide_measured(s, measured, true, *count);
