@@ -121,22 +121,18 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = NO_GATES, 
     if plan.job is None:
         y[...] = 0
         return (y, None) if keep else y
-    pointer = library.pointer
-    if keep:
+    pointer, kept = library.pointer, None
+    if gates is not NO_GATES or (keep and plan.transforms):
         workspace = library.bytes(x, max(1, plan.workspace))
-        kept = library.spare_bytes(x, plan.transforms) if plan.transforms else None
-        plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x), (0, 0, 0), 0 if kept is None else pointer(kept))
-        return y, kept
-    if gates is not NO_GATES:
-        workspace = library.bytes(x, max(1, plan.workspace))
+        kept = library.spare_bytes(x, plan.transforms) if keep else None
         plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x),
-                     tuple(0 if g is None else pointer(g) for g in gates))
+                     tuple(0 if g is None else pointer(g) for g in gates), 0 if kept is None else pointer(kept))
     elif plan.workspace:
         workspace = library.bytes(x, plan.workspace)
         plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x))
     else:
         plan.job.run(pointer(x), pointer(h), pointer(y), 0, library.stream(x))
-    return y
+    return (y, kept) if keep else y
 
 
 def run(kind: str, operation: int, x: Any, h: Any, offset: int, frames: int, target: tuple[int, ...] = (),

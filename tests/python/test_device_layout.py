@@ -24,7 +24,7 @@ class HostLibrary:
     pointer = staticmethod(lambda x: x.ctypes.data)
     stream = staticmethod(lambda x: 0)
     empty = staticmethod(lambda like, shape, kind: np.full(shape, np.nan, np.float32 if kind == 0 else np.float16))
-    bytes = staticmethod(lambda like, count: np.empty(count, np.uint8))
+    bytes = spare_bytes = staticmethod(lambda like, count: np.empty(count, np.uint8))
     contiguous = staticmethod(lambda x, batch: np.ascontiguousarray(np.broadcast_to(x, batch + x.shape[-1:])))
     move = staticmethod(np.moveaxis)
     key = staticmethod(lambda x: (x.shape, x.strides, x.dtype))
@@ -62,7 +62,8 @@ class StandIn:
             self.gates = (pre, post, skip and (0, signal[1], 1, 1))
             assert signal[1] == output[1] and not linear
 
-        def run(self, first, second, made, workspace, stream, gates=(0, 0, 0)):
+        def run(self, first, second, made, workspace, stream, gates=(0, 0, 0), transforms=0):
+            self.left = transforms
             pointers = {0: (first, second, made), 1: (made, second, first), 2: (second, made, first)}[self.operation]
             x, h, y = (rows(layout, pointer) for layout, pointer in zip(self.layouts, pointers))
             if self.prepared is not None:
@@ -171,6 +172,18 @@ def test_shared_responses_are_not_copied():
     assert _batches.share((8, 2), (8, 2)) == (16, 1)
     assert _batches.share((8, 3, 2), (3, 1)) == (3, 2)
     assert _batches.share((8, 3, 2), (8, 1, 2)) is None
+
+
+def test_transforms_are_left_where_there_is_memory(monkeypatch):
+    monkeypatch.setattr(StandIn.CudaJob, "transforms", 64)
+    x, h = np.ones((2, 8), np.float32), np.ones((2, 3), np.float32)
+    y, kept = _cuda.run("host", _cuda.CONVOLVE, x, h, 0, 10, keep=True)
+    (plan,) = _cuda._plans.values()
+    assert kept.nbytes == 64 and plan.job.left == kept.ctypes.data
+    assert np.array_equal(y, _cuda.run("host", _cuda.CONVOLVE, x, h, 0, 10)) and plan.job.left == 0
+    assert _cuda.run("host", _cuda.CONVOLVE, x[:, ::2], h, 0, 6, keep=True)[1] is None  # a copy of x has them
+    monkeypatch.setattr(HostLibrary, "spare_bytes", staticmethod(lambda like, count: None))
+    assert _cuda.run("host", _cuda.CONVOLVE, x, h, 0, 10, keep=True)[1] is None
 
 
 def test_halves_stay_halves():
