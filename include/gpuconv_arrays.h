@@ -387,7 +387,7 @@ GPUCONV_API gpuconv_status gpuconv_responses_new(const gpuconv_arrays *arrays, c
                                                  gpuconv_responses **responses, gpuconv_error *error);
 
 /**
- * Does the same with a response and its routes from inputs to outputs. Jobs that use it have batch * gpuconv_ir_inputs
+ * Prepares a response with its routes from inputs to outputs. Jobs that use it have batch * gpuconv_ir_inputs
  * rows of `signal` and batch * gpuconv_ir_outputs rows of `output`, [batch][channel], and a `group` of 1. A written
  * `response` has gpuconv_ir_routes rows, sorted by output, then by input.
  * @param arrays          the place

@@ -58,11 +58,12 @@ class caller {
 // Calls a function of the library without the GIL and raises if it fails. For short calls, which nothing ends.
 void run_unlocked(const work &call);
 
+// Calls one that may be long, which `*cancel` and Ctrl-C end.
 inline void run_interruptible(volatile int *cancel, const work &call) {
     caller(cancel).run(call);
 }
 
-// The same for a call that makes nothing that lives longer.
+// Calls one that may be long and makes nothing that lives longer than the call.
 inline void run_interruptible(const work &call) {
     volatile int cancel = 0;
     run_interruptible(&cancel, call);
@@ -97,7 +98,7 @@ template <typename Owner, typename Run, typename Make> Owner made_in(const Run &
     return owner;
 }
 
-// The same by a call that may be long, and by a short one.
+// Return what a call makes that may be long, and what a short one makes.
 template <typename Owner, typename Make> Owner made_by(const Make &make) {
     return made_in<Owner>([](const work &call) { run_interruptible(call); }, make);
 }

@@ -101,7 +101,8 @@ int gc_exit_of(gpuconv_status status);
 /* Prints the message of a failure. @return the exit status, GC_EXIT_DONE if `status` is OK */
 int gc_print_failure(gpuconv_status status, const gpuconv_error *error);
 
-/* The same for what the user's arguments decide: GC_EXIT_USAGE for ARGUMENT. */
+/* Prints the message of a failure that the user's arguments decide. @return the exit status, GC_EXIT_USAGE for
+ * ARGUMENT */
 int gc_print_refusal(gpuconv_status status, const gpuconv_error *error);
 
 /* Checks that standard output can take a report, before a job begins. @return GC_EXIT_DONE, or GC_EXIT_FAILED after a

@@ -392,7 +392,8 @@ static void state(gc_extent *e, uint64_t stated, int64_t left) {
     e->missing = gc_max(0, e->stated - left);
 }
 
-/* Does the same for a container in which nothing follows the samples, which begin at `begin`. */
+/* Compares the bytes of samples that a header states with the rest of the file from `begin` on, for a container in
+ * which nothing follows the samples. */
 static void state_last(const gc_riff_input *in, int64_t begin, uint64_t stated, gc_extent *e) {
     const int64_t left = in->length - begin;
     state(e, stated, left);

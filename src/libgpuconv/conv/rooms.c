@@ -124,18 +124,19 @@ static gpuconv_status set_losses(const gc_rooms *r, int64_t index, int band, dou
                                  gpuconv_error *error) {
     const gpuconv_room *room = &r->job.room[index];
     const double volume = room->size[0] * room->size[1] * room->size[2], rt60 = room->rt60[band];
-    double surface = 0, weight = 0, scale, most = 0;
+    double surface_area = 0, weight = 0, scale, most = 0;
     double(*loss)[GPUCONV_ROOM_BANDS] = r->room[index].loss;
     for (int w = 0; w < 6; w++) {
-        surface += volume / room->size[w / 2];
+        surface_area += volume / room->size[w / 2];
         weight += loss[w][band] * volume / room->size[w / 2];
         most = fmax(most, loss[w][band]);
     }
-    const double mean = 4 * volume * NEPERS_60DB / (r->speed * rt60 * surface); /* of Sabine's or Eyring's exponents */
+    const double mean =
+        4 * volume * NEPERS_60DB / (r->speed * rt60 * surface_area); /* of Sabine's or Eyring's exponents */
     if (r->job.formula == GPUCONV_ROOM_IMAGES)
         scale = metres_of_unit / (r->speed * rt60);
     else
-        scale = mean * surface / weight;
+        scale = mean * surface_area / weight;
     const bool sabine = r->job.formula == GPUCONV_ROOM_SABINE;
     if (!(scale * most <= (sabine ? 0.99 : LOSS_MAX)))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT,

@@ -17,7 +17,7 @@ static inline void gc_flush_subnormals(void) {
 #endif
 }
 
-/* Does the same on a thread of the caller. @return the previous mode, for gc_restore_subnormals */
+/* Flushes subnormal numbers on a thread of the caller. @return the previous mode, for gc_restore_subnormals */
 static inline uint64_t gc_save_and_flush_subnormals(void) {
     uint64_t before = 0;
 #if defined(__SSE__)

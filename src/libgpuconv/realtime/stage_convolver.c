@@ -440,7 +440,7 @@ static int64_t add_stage(gc_rt_convolver *c, gc_rt_stage *s, float *const *out, 
     return late;
 }
 
-/* Does so for the tail on a GPU, unless it has failed: the CPU is then about to replace it. */
+/* Adds the output of the tail on a GPU, unless it has failed: the CPU is then about to replace it. */
 static int64_t add_tail(gc_rt_convolver *c, float *const *out, int64_t at, int64_t n, bool freewheel) {
     if (gc_gpu_tail_has_failed(c->tail))
         return 0;

@@ -26,18 +26,18 @@ struct gpuconv_motion {
     const gpuconv_path *path;
     gpuconv_motion_config config;
     int channels, receivers, groups;
-    int each;              /* receivers that share a delay: in a room the channels of one, else 1 */
-    int64_t kept;          /* moments of a chunk that the next one needs: 1, in a room 3 */
-    double rate, speed;    /* Hz; of sound, m/s */
-    int64_t lead;          /* frames of the set before time zero */
-    int64_t hop, hops;     /* frames of a hop, hops of a chunk */
-    int64_t taps, onset;   /* of the responses without delay, and where their delay ends */
-    int64_t base, span;    /* frames that are taken off every delay; frames of the longest one that remains */
-    int64_t past;          /* frames before a chunk that delays and their filters reach back to */
-    int64_t before;        /* of them in `input`: all; on a GPU none, which keeps them */
-    int64_t skip, tail;    /* frames before time zero, and behind the input */
-    _Atomic int64_t ahead; /* frames by which the path is ahead of the input */
-    _Atomic bool turned;   /* the head is turned by these angles */
+    int each;                  /* receivers that share a delay: in a room the channels of one, else 1 */
+    int64_t kept;              /* moments of a chunk that the next one needs: 1, in a room 3 */
+    double rate, speed;        /* Hz; of sound, m/s */
+    int64_t lead;              /* frames of the set before time zero */
+    int64_t hop, hops;         /* frames of a hop, hops of a chunk */
+    int64_t taps, onset;       /* of the responses without delay, and where their delay ends */
+    int64_t base, span;        /* frames that are taken off every delay; frames of the longest one that remains */
+    int64_t past;              /* frames before a chunk that delays and their filters reach back to */
+    int64_t before;            /* of them in `input`: all; on a GPU none, which keeps them */
+    int64_t skip, tail;        /* frames before time zero, and behind the input */
+    _Atomic int64_t ahead;     /* frames by which the path is ahead of the input */
+    _Atomic bool head_rotated; /* by these angles */
     _Atomic double angle[3];
     _Atomic(double) *placed; /* per channel: where it is instead of on the path; NaN: it follows that */
 

@@ -232,7 +232,7 @@ void gpuconv_motion_turn(gpuconv_motion *m, const double angles[3]) {
         return;
     for (int k = 0; k < 3; k++)
         atomic_store_explicit(&m->angle[k], angles[k], memory_order_relaxed);
-    atomic_store_explicit(&m->turned, true, memory_order_release);
+    atomic_store_explicit(&m->head_rotated, true, memory_order_release);
 }
 
 void gpuconv_motion_place(gpuconv_motion *m, int channel, const double direction[3]) {

@@ -9,7 +9,7 @@
 
 gc_rotation gc_motion_head(gpuconv_motion *m, double seconds) {
     double angle[3] = {0};
-    if (atomic_load_explicit(&m->turned, memory_order_acquire))
+    if (atomic_load_explicit(&m->head_rotated, memory_order_acquire))
         for (int k = 0; k < 3; k++)
             angle[k] = atomic_load_explicit(&m->angle[k], memory_order_relaxed);
     else if (m->config.head)

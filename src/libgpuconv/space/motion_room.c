@@ -165,20 +165,20 @@ static void place_receiver(const gc_motion_room *r, const gc_rotation *head, con
                            const double from[3], const double to[3], gpuconv_room_point *p) {
     const double azimuth = given->azimuth * M_PI / 180, elevation = given->elevation * M_PI / 180;
     const double axis[3] = {cos(elevation) * cos(azimuth), cos(elevation) * sin(azimuth), sin(elevation)};
-    double turned[3] = {0};
+    double in_head[3] = {0};
     *p = *given;
     for (int a = 0; a < 3; a++) {
         p->at[a] = to[a];
         for (int k = 0; k < 3; k++) {
             p->at[a] += head->row[a][k] * (given->at[k] - from[k]);
-            turned[a] += head->row[a][k] * axis[k];
+            in_head[a] += head->row[a][k] * axis[k];
         }
         p->at[a] = gc_motion_room_within(r, a, p->at[a]);
     }
     if (head->row[0][0] == 1 && head->row[1][1] == 1)
         return;
-    p->azimuth = atan2(turned[1], turned[0]) * 180 / M_PI;
-    p->elevation = asin(fmax(-1, fmin(1, turned[2]))) * 180 / M_PI;
+    p->azimuth = atan2(in_head[1], in_head[0]) * 180 / M_PI;
+    p->elevation = asin(fmax(-1, fmin(1, in_head[2]))) * 180 / M_PI;
 }
 
 /* Finds the places of a channel and of all receivers at a time, and the delays in frames. */

@@ -42,21 +42,21 @@ enum { KERNEL_FRAMES = 24, AIR_RUN = 128, SPARE = 7, KEPT_POINTS = 1 << 17, LANE
 /* Scratch memory of a thread. */
 typedef struct scratch {
     float *sums, *frames;    /* the accumulator; its frames, `lanes` each */
-    float *signal, *spectra; /* one block; those of `together` bands */
+    float *signal, *spectra; /* one block; those of `bands_at_once` bands */
 } scratch;
 
 typedef struct work {
     const gc_rooms *rooms;
     float *output;
     const gc_simd *simd;
-    int bands, together; /* most bands of a room; those that are computed at a time */
-    int lanes;           /* most lanes of an accumulator */
-    int channels;        /* of a receiver in the accumulator: one ear at a time */
-    int64_t steps;       /* of the accumulator */
-    int64_t before;      /* those before its frames, for images that began earlier and are heard through ears */
-    int64_t early;       /* steps by which ears hear an image before its time */
-    double per_metre;    /* steps a metre */
-    double end;          /* metres from which on no image is in a response whose source sounds at its origin */
+    int bands, bands_at_once; /* most bands of a room; those that are computed at a time */
+    int lanes;                /* most lanes of an accumulator */
+    int channels;             /* of a receiver in the accumulator: one ear at a time */
+    int64_t steps;            /* of the accumulator */
+    int64_t before;           /* those before its frames, for images that began earlier and are heard through ears */
+    int64_t early;            /* steps by which ears hear an image before its time */
+    double per_metre;         /* steps a metre */
+    double end;               /* metres from which on no image is in a response whose source sounds at its origin */
     const float *taps, *moment;
     bool exact;        /* air absorbs so much in a frame that its change within a kernel counts */
     const gc_fft *fft; /* for the sum of bands; NULL: every room has one */
@@ -177,7 +177,7 @@ static bool design_bands(work *w, gc_room_filters *f, int *size) {
         return false;
     const int64_t floats = gc_fft_floats(w->fft = f->fft[*size]);
     w->band = f->band[*size];
-    w->spectra = w->together > 1 ? f->band[*size] + floats * r->bands : NULL;
+    w->spectra = w->bands_at_once > 1 ? f->band[*size] + floats * r->bands : NULL;
     w->picked = f->band[*size] + 2 * floats * r->bands;
     w->picks = f->picks[*size];
     w->pick = f->pick[*size];
@@ -274,7 +274,7 @@ static void *make_tables(response *p, double farthest) {
 static void add_images(const response *p, gc_image_row *row, const float *outer, const double (*direction)[3]) {
     const gc_rooms *r = p->w->rooms;
     float wide[LANES_MAX], gain[GC_IMAGE_BLOCK * LANES_MAX];
-    double value[25], turned[3], degrees, shift[GC_IMAGE_BLOCK];
+    double value[25], in_head[3], degrees, shift[GC_IMAGE_BLOCK];
     const float *head[GC_IMAGE_BLOCK];
     const gpuconv_sofa *ears = r->job.ears;
     row->scale = p->w->per_metre;
@@ -286,8 +286,8 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
         for (int k = 0; k < p->lanes; k++)
             wide[k] = k < r->channels * p->classes ? outer[k % p->classes] : 0;
         for (int64_t i = 0; i < row->count; i++) {
-            gc_rotate_to_head(&p->front, direction[i], turned);
-            gc_spherical_harmonics(r->job.ambisonic, turned, value);
+            gc_rotate_to_head(&p->front, direction[i], in_head);
+            gc_spherical_harmonics(r->job.ambisonic, in_head, value);
             const float *from = row->gain + i * row->stride;
             float *to = gain + i * p->lanes;
             for (int channel = 0; channel < r->channels; channel++, to += p->classes)
@@ -301,8 +301,8 @@ static void add_images(const response *p, gc_image_row *row, const float *outer,
     }
     for (int64_t i = 0; i < row->count && ears; i++) {
         const double *d = direction[i], metres = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
-        gc_rotate_to_head(&p->front, d, turned);
-        const int nearest = gc_sofa_nearest(ears, turned, &degrees);
+        gc_rotate_to_head(&p->front, d, in_head);
+        const int nearest = gc_sofa_nearest(ears, in_head, &degrees);
         head[i] = gc_sofa_taps(ears, nearest, p->ear);
         shift[i] = ears->delay[nearest * ears->receivers + p->ear] * GC_IMAGE_STEPS;
         memset(gain + i * p->lanes, 0, (size_t)p->lanes * sizeof *gain);
@@ -576,13 +576,13 @@ static void compute_response(void *context, int64_t index, int worker) {
                   .sums = w->scratch[worker].sums,
                   .fade = NO_FADE};
     const int bands = p.walls->bands;
-    p.alike = bands > 1 && w->together == w->bands && !(job->air && job->ears);
+    p.alike = bands > 1 && w->bands_at_once == w->bands && !(job->air && job->ears);
     for (int i = 0; i < 6 * bands; i++)
         p.alike = p.alike && p.walls->loss[i / bands][i % bands] == p.walls->loss[i / bands][0];
-    const int together = p.alike ? 1 : bands < w->together ? bands : w->together;
+    const int bands_at_once = p.alike ? 1 : bands < w->bands_at_once ? bands : w->bands_at_once;
     float *out = w->output + index * w->rooms->channels * job->frames;
-    p.lanes = lanes_of(w->channels * together);
-    p.stride = job->ambisonic ? together : p.lanes;
+    p.lanes = lanes_of(w->channels * bands_at_once);
+    p.stride = job->ambisonic ? bands_at_once : p.lanes;
     set_facing(p.receiver, &p.directed[0], p.facing[0]);
     set_facing(p.source, &p.directed[1], p.facing[1]);
     p.directed[0] = p.directed[0] && !job->ambisonic && !job->ears;
@@ -600,8 +600,8 @@ static void compute_response(void *context, int64_t index, int worker) {
     }
     const uint64_t mode = gc_save_and_flush_subnormals();
     for (p.ear = 0; p.ear < w->rooms->channels; p.ear += w->channels)
-        for (p.from = 0; p.from < (p.alike ? 1 : bands) && !atomic_load(&w->failed); p.from += together) {
-            p.classes = bands - p.from < together ? bands - p.from : together;
+        for (p.from = 0; p.from < (p.alike ? 1 : bands) && !atomic_load(&w->failed); p.from += bands_at_once) {
+            p.classes = bands - p.from < bands_at_once ? bands - p.from : bands_at_once;
             compute_pass(&p, &w->scratch[worker], out);
         }
     gc_restore_subnormals(mode);
@@ -624,7 +624,7 @@ static int make_scratch(work *w, int threads) {
         s->frames = gc_alloc(frames * gc_max(w->lanes, 2 * lanes_of(w->channels)), sizeof *s->frames);
         s->signal = w->fft ? gc_alloc(w->points, sizeof *s->signal) : NULL;
         s->spectra = made == 0 && w->spectra ? w->spectra
-                     : w->fft                ? gc_calloc(floats * w->together, sizeof *s->spectra)
+                     : w->fft                ? gc_calloc(floats * w->bands_at_once, sizeof *s->spectra)
                                              : NULL;
         if (!s->sums || !s->frames || (w->fft && (!s->signal || !s->spectra)))
             break;
@@ -661,8 +661,8 @@ gpuconv_status gc_cpu_simulate(gc_pool *pool, gc_room_filters *filters, const gc
     w.per_metre = job->rate * GC_IMAGE_STEPS / rooms->speed;
     w.end = fmax((double)(job->frames + KERNEL_FRAMES + 2 - job->origin) + (double)w.early / GC_IMAGE_STEPS, 1) /
             job->rate * rooms->speed;
-    w.together = w.steps * w.channels * w.bands * (int64_t)sizeof(float) > SUMS_BYTES ? 1 : w.bands;
-    w.lanes = lanes_of(w.channels * w.together);
+    w.bands_at_once = w.steps * w.channels * w.bands * (int64_t)sizeof(float) > SUMS_BYTES ? 1 : w.bands;
+    w.lanes = lanes_of(w.channels * w.bands_at_once);
     w.scratch = gc_calloc(threads, sizeof *w.scratch);
     bool good = w.scratch && design_taps(filters) && (w.bands == 1 || design_bands(&w, filters, &size));
     w.taps = filters->taps;

@@ -394,26 +394,26 @@ static bool same_array(const gc_array *a, const gc_array *b) {
            a->gate == b->gate;
 }
 
-/* Transforms the taps of `count` rows by way of `block`; in the place of missing ones the last one again. */
-static void transform_rows(const gc_fft *fft, const gc_row *row, int count, int together, float *block,
+/* Transforms the taps of `count` rows by way of `block`. Pads the group by repeating its last row. */
+static void transform_rows(const gc_fft *fft, const gc_row *row, int count, int group_size, float *block,
                            float *spectrum) {
     const int64_t frames = row->taps.frames;
     const float *taps[GC_FFT_MAX_ROWS] = {frames_at(&row->taps, 0, frames, block)};
-    for (int r = 1; r < together; r++) {
+    for (int r = 1; r < group_size; r++) {
         const bool again = r >= count || same_array(&row[r].taps, &row[r - 1].taps);
         taps[r] = again ? taps[r - 1] : frames_at(&row[r].taps, 0, frames, block + r * frames);
     }
     gc_fft_forward_rows(fft, taps, frames, scale_of(row), spectrum);
 }
 
-/* Returns the kept spectrum of `together` rows, by way of `block`. Returns NULL without memory. */
-static const float *kept_spectrum(const gc_fft *fft, const gc_row *row, int together, float *block) {
+/* Returns the kept spectrum of `group_size` rows, by way of `block`. Returns NULL without memory. */
+static const float *kept_spectrum(const gc_fft *fft, const gc_row *row, int group_size, float *block) {
     _Atomic(float *) *place = &row->prepared->spectrum[row->taps.step < 0][gc_row_log2(row->schedule.transform)];
     float *kept = atomic_load_explicit(place, memory_order_acquire);
     float *made = kept ? NULL : gc_calloc(gc_fft_floats(fft), sizeof *made);
     if (!made)
         return kept;
-    transform_rows(fft, row, together, together, block, made);
+    transform_rows(fft, row, group_size, group_size, block, made);
     if (atomic_compare_exchange_strong(place, &kept, made))
         return made;
     free(made); /* another thread was first */
@@ -421,8 +421,8 @@ static const float *kept_spectrum(const gc_fft *fft, const gc_row *row, int toge
 }
 
 /* Returns whether the spectra of the rows are kept: of one row, or of rows with successive responses. */
-static bool is_kept(const gc_row *row, int count, int together) {
-    for (int r = 0; r < together; r++)
+static bool is_kept(const gc_row *row, int count, int group_size) {
+    for (int r = 0; r < group_size; r++)
         if (r >= count || !row[r].prepared || row[r].prepared != row[0].prepared + r)
             return false;
     return true;
@@ -433,21 +433,21 @@ static const float *response_spectrum(const gc_rows *rows, gc_row_scratch *s, co
     const int64_t points = row->schedule.transform;
     const int size = gc_row_log2(points);
     const gc_fft *fft = rows->fft[size];
-    const int together = row->method == GC_ROW_WHOLE ? gc_fft_rows(fft) : 1;
-    float *block = reserve(&s->block, &s->block_floats, together * points);
+    const int group_size = row->method == GC_ROW_WHOLE ? gc_fft_rows(fft) : 1;
+    float *block = reserve(&s->block, &s->block_floats, group_size * points);
     float **spectrum = &s->spectra[size].response;
-    if (block && is_kept(row, count, together))
-        return kept_spectrum(fft, row, together, block);
+    if (block && is_kept(row, count, group_size))
+        return kept_spectrum(fft, row, group_size, block);
     bool same = s->kept[0].data && s->kept_transform == points;
-    for (int r = 0; r < together && same; r++)
+    for (int r = 0; r < group_size && same; r++)
         same = same_array(&s->kept[r], &row[gc_min(r, count - 1)].taps);
     if (same)
         return *spectrum;
     s->kept[0].data = NULL;
     if (!block || !reserve_spectrum(fft, spectrum))
         return NULL;
-    transform_rows(fft, row, count, together, block, *spectrum);
-    for (int r = 0; r < together; r++)
+    transform_rows(fft, row, count, group_size, block, *spectrum);
+    for (int r = 0; r < group_size; r++)
         s->kept[r] = row[gc_min(r, count - 1)].taps;
     s->kept_transform = points;
     return *spectrum;
@@ -564,14 +564,14 @@ static void write_rest(const gc_row *row) {
 static bool convolve_whole(const gc_rows *rows, gc_row_scratch *s, const gc_row *row, int count) {
     const int64_t points = row->schedule.transform, frames = row->signal.frames, begin = row->begin, end = row->end;
     const gc_fft *fft = rows->fft[gc_row_log2(points)];
-    const int together = gc_fft_rows(fft);
+    const int group_size = gc_fft_rows(fft);
     const float *spectrum = response_spectrum(rows, s, row, count), *signal[GC_FFT_MAX_ROWS] = {NULL};
-    float *block = reserve(&s->block, &s->block_floats, together * points), *output[GC_FFT_MAX_ROWS] = {NULL};
-    float *other = reserve(&s->output, &s->output_floats, together * points);
+    float *block = reserve(&s->block, &s->block_floats, group_size * points), *output[GC_FFT_MAX_ROWS] = {NULL};
+    float *other = reserve(&s->output, &s->output_floats, group_size * points);
     float *work = reserve_spectrum(fft, &s->spectra[gc_row_log2(points)].work);
     if (!spectrum || !block || !other || !work)
         return false;
-    for (int r = 0; r < together; r++) { /* pads the group by repeating its last row */
+    for (int r = 0; r < group_size; r++) { /* pads the group by repeating its last row */
         const gc_row *one = &row[gc_min(r, count - 1)];
         signal[r] = r < count ? frames_at(&one->signal, 0, frames, block + r * points) : signal[count - 1];
         output[r] = r >= count          ? output[count - 1]
@@ -597,21 +597,21 @@ static bool add_spectra(const gc_rows *rows, gc_row_scratch *s, const gc_row *ro
     const int64_t points = row->schedule.transform, frames = row->signal.frames, taps = row->taps.frames;
     const gc_fft *fft = rows->fft[gc_row_log2(points)];
     const int64_t floats = gc_fft_floats(fft);
-    const int together = gc_fft_rows(fft);
+    const int group_size = gc_fft_rows(fft);
     gc_row_spectra *spectra = &s->spectra[gc_row_log2(points)];
-    float *block = reserve(&s->block, &s->block_floats, together * points);
-    float *scaled = reserve(&s->output, &s->output_floats, together * points);
+    float *block = reserve(&s->block, &s->block_floats, group_size * points);
+    float *scaled = reserve(&s->output, &s->output_floats, group_size * points);
     float *work = reserve_spectrum(fft, &spectra->work), *response = reserve_spectrum(fft, &spectra->response);
     float *sum = reserve_spectrum(fft, &spectra->sum);
     const float *signal[GC_FFT_MAX_ROWS] = {NULL}, *h[GC_FFT_MAX_ROWS] = {NULL};
     s->kept[0].data = NULL;
     if (!block || !scaled || !work || !response || !sum)
         return false;
-    for (int r = 0; r < count && together > 1; r++) { /* short rows, far from each other in the memory */
+    for (int r = 0; r < count && group_size > 1; r++) { /* short rows, far from each other in the memory */
         prefetch(&row[r].signal);
         prefetch(&row[r].taps);
     }
-    for (int r = 0; r < together; r++) { /* in the place of missing terms the last one without its taps */
+    for (int r = 0; r < group_size; r++) { /* pads the group by repeating its last term without taps */
         const gc_row *one = &row[gc_min(r, count - 1)];
         float *copy = scaled + r * points;
         signal[r] = r < count ? frames_at(&one->signal, 0, frames, block + r * points) : signal[count - 1];
@@ -633,17 +633,17 @@ static bool add_spectra(const gc_rows *rows, gc_row_scratch *s, const gc_row *ro
 static bool write_spectra(const gc_rows *rows, gc_row_scratch *s, const gc_row *row) {
     const int64_t points = row->schedule.transform, frames = row->end - row->begin;
     const gc_fft *fft = rows->fft[gc_row_log2(points)];
-    const int together = gc_fft_rows(fft);
+    const int group_size = gc_fft_rows(fft);
     float *sum = s->spectra[gc_row_log2(points)].sum, *output[GC_FFT_MAX_ROWS];
-    float *block = reserve(&s->output, &s->output_floats, together * points);
+    float *block = reserve(&s->output, &s->output_floats, group_size * points);
     gc_row whole = *row; /* the gains are in the taps */
     whole.gain = NULL;
     if (!block)
         return false;
-    for (int r = 0; r < together; r++)
+    for (int r = 0; r < group_size; r++)
         output[r] = block + r * points;
     gc_fft_inverse_rows(fft, sum, NULL, sum, output, row->begin, row->end);
-    for (int r = 1; r < together; r++)
+    for (int r = 1; r < group_size; r++)
         for (int64_t n = 0; n < frames; n++)
             block[n] += output[r][n];
     write_rest(row);
@@ -714,7 +714,7 @@ typedef struct job {
 /* Of a row: the predicted seconds of all terms, and the rows of its kind that are transformed together. */
 typedef struct estimate {
     double seconds;
-    int together;
+    int group_size;
 } estimate;
 
 /* Rows that are being convolved. */
@@ -823,8 +823,8 @@ static bool make_jobs(batch *b) {
             run.count++;
             seconds += e->seconds;
         }
-        const bool together = run.count % e->together == 0;
-        const bool enough = seconds >= b->limit && together && full < most;
+        const bool whole = run.count % e->group_size == 0;
+        const bool enough = seconds >= b->limit && whole && full < most;
         if (run.count && (parts > 1 || enough || i + 1 == b->list->count)) {
             b->jobs[b->job_count++] = run;
             full += enough;
@@ -849,18 +849,18 @@ static void transform_response(void *context, int64_t index, int worker) {
  * the whole convolution, which is then transformed back once. Returns false without memory. */
 static bool convolve_terms(const batch *b, int64_t index, const gc_row *row, gc_row *last, gc_row_scratch *scratch) {
     const bool spectra = b->list->alike && row->method == GC_ROW_WHOLE;
-    const int together = spectra ? b->estimate->together : 1;
+    const int group_size = spectra ? b->estimate->group_size : 1;
     gc_row group[GC_FFT_MAX_ROWS] = {*row};
     for (int64_t term = 0; term < row->terms && !gc_cancelled(); term++) {
-        const int64_t grouped = term % together;
+        const int64_t grouped = term % group_size;
         gc_row *next = &group[grouped];
         if (term > 0 && plan_row(b, index, term, next, last, NULL))
             return false;
         next->accumulate |= term > 0;
         if (!spectra && !convolve_blocks(b->rows, scratch, next, next->first_block, next->blocks))
             return false;
-        if (spectra && (grouped + 1 == together || term + 1 == row->terms) &&
-            !add_spectra(b->rows, scratch, group, (int)grouped + 1, term < together))
+        if (spectra && (grouped + 1 == group_size || term + 1 == row->terms) &&
+            !add_spectra(b->rows, scratch, group, (int)grouped + 1, term < group_size))
             return false;
     }
     return !spectra || write_spectra(b->rows, scratch, row);
@@ -885,7 +885,7 @@ static bool convolve_rows(const batch *b, int64_t first, int64_t count, gc_row_s
                             : convolve_blocks(b->rows, scratch, &group[0], group[0].first_block, group[0].blocks)))
             return false;
         grouped += whole;
-        if (grouped && (i + 1 == first + count || grouped == b->estimate[b->list->alike ? 0 : i].together)) {
+        if (grouped && (i + 1 == first + count || grouped == b->estimate[b->list->alike ? 0 : i].group_size)) {
             if (!convolve_whole(b->rows, scratch, group, grouped))
                 return false;
             grouped = 0;

@@ -43,8 +43,8 @@ typedef struct gc_section {
  * cancelled. */
 gc_convolver *gc_section_new(const gc_section *section, gc_pool *pool);
 
-/* Does so for the whole response of a plan for the CPU: of the kind of its algorithm, cut by its schedule, with the
- * chunks of the plan. The pool has plan->device.threads threads. */
+/* Makes a convolver for the entire response of a plan for the CPU: of the kind of its algorithm, cut by its schedule,
+ * with the chunks of the plan. The pool has plan->device.threads threads. */
 gc_convolver *gc_section_new_whole(const gpuconv_plan *plan, gc_pool *pool);
 
 void gc_section_free(gc_convolver *convolver);
