@@ -29,7 +29,7 @@ template <typename S> __device__ __forceinline__ void load_row(float2 *v, const 
         v[j] = unpack(from[t + j * f::T]);
 }
 
-/* A row that is loaded in two steps, between which the warp transforms another one. Both steps get where it is. */
+/* Loads a row in two steps. The warp transforms another row between them. Both steps have the same `from` and t. */
 template <typename S> struct row_ahead {
     S row[f::P];
     __device__ __forceinline__ void begin(const S *from, int t) {
@@ -44,7 +44,7 @@ template <typename S> struct row_ahead {
     }
 };
 
-/* Numbers of 8 bytes leave no registers for it: the second step loads them. */
+/* Numbers of 8 bytes would take too many registers between the steps: the second step loads the row. */
 template <> struct row_ahead<float2> {
     __device__ __forceinline__ void begin(const float2 *, int) {}
     __device__ __forceinline__ void end(float2 *v, const float2 *from, int t) const {

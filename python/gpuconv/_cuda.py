@@ -64,7 +64,7 @@ class _Plan(NamedTuple):
     device: int
     copy_x: Optional[tuple[int, ...]] = None
     copy_h: Optional[tuple[int, ...]] = None
-    transforms: int = 0  # bytes of those that a convolution can leave for both gradients
+    transforms: int = 0  # bytes of the transforms that the job can write, or read for both gradients; 0: none
 
 
 def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames: int, target: tuple[int, ...],

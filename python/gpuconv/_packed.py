@@ -6,9 +6,9 @@ that keeps the length needs of the response only the taps that frames of such a 
 
     y[n] = sum over k of h[k] x[n + offset - k],    0 <= n, n + offset - k < N:    offset - N < k < offset + N,
 
-so that the jobs of short sequences are short in both. Offsets in host memory are checked. On a GPU the library
-sorts them (gpuconv_sequences_sort), also those that the host does not read: each class then has as many rows as there are
-sequences, and the rows behind its own sequences do not exist.
+so that the jobs of short sequences are short in both. Offsets in host memory are checked. On a GPU the library sorts offsets
+of either memory (gpuconv_sequences_sort). Each class then has rows for all sequences, of which those of its own sequences come
+first; the others have a negative length and take no time.
 """
 
 from __future__ import annotations

@@ -332,7 +332,7 @@ void run_planned(const planned_job &self, const gpuconv_arrays_job &job, uintptr
 }
 
 // Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written; gates: pre, post and
-// skip; transforms: where a convolution leaves those that run_both() takes, or 0.
+// skip; transforms: memory in which a convolution writes transforms for run_both(), or 0.
 void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr_t made, uintptr_t workspace,
              uintptr_t stream, const gate_pointers &gates, uintptr_t transforms) {
     gpuconv_arrays_job job = self.job;

@@ -26,8 +26,8 @@ struct chip_item {
 };
 
 /* Returns item `number` of `items`; per_response: sharing_rows. The parts of a row follow one another, and so do the
- * rows of a response. Rows with lengths come in the order of the job instead: those that exist are the first ones, and
- * every block computes about as many of them. */
+ * rows of a response. If the target has lengths, the items are in the order of its rows instead. Rows that exist come
+ * first there, so that each block computes about the same number of them. */
 __device__ __forceinline__ chip_item item_of(const gck_chip_job &a, int number, int items, int per_response) {
     const gck_sharing &s = a.sharing;
     const int clamped = min(number, items - 1), place = clamped / a.splits;

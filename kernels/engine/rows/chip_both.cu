@@ -9,8 +9,8 @@
  * This takes three transforms of a segment and reads g once; two jobs take four and read it twice. A spectrum that
  * crosses the second-level cache costs half as much as a transform, therefore the sum stays in registers and X in
  * registers or in shared memory, at the price of fewer resident blocks; only H comes from the cache. 16384 points leave
- * no registers for the sum, which stays in the cache. Where the convolution has left X, two transforms remain, and X is
- * on its way while g is transformed.
+ * no registers for the sum, which stays in the cache. If the convolution has written X, two transforms remain: X is
+ * copied while g is transformed.
  */
 #include "chip.cuh"
 
@@ -108,7 +108,7 @@ __device__ __forceinline__ void add_product(const float2 *v, const float2 *x, co
     }
 }
 
-/* Begins to copy an X to where add_product reads it: what has no room in shared memory, to the second-level cache. */
+/* Begins to copy a transform of x to shared memory, and the part that has no room there to the second-level cache. */
 template <int Size> __device__ __forceinline__ void begin_transform(float4 *stash, const float2 *from) {
     typedef typename config<Size>::transform f;
     constexpr int STASHED = places<Size>::stashed;
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
         const int64_t transform = (int64_t)hidden(blockIdx.x) * c::groups + group_of_thread<Size>();
         return a.scratch + (3 * transform + place) * f::N + 2 * hidden_thread<Size>();
     };
-    /* The X that the convolution has left of the row of a pair. */
+    /* Returns the X that the convolution has written for the row of a pair. */
     const auto left = [&](int pair) {
         return a.transforms + (int64_t)segment_of(a, item_of(own), pair).row * f::N + 2 * hidden_thread<Size>();
     };

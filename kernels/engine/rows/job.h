@@ -173,7 +173,7 @@ typedef struct gck_chip_gradient {
     gck_target signal; /* the gradient by the signal */
     gck_rows response;
     const float2 *spectra;    /* as in gck_chip_job */
-    const float2 *transforms; /* those that gck_chip_convolve has left of x, of one segment; or NULL */
+    const float2 *transforms; /* of x, written by gck_chip_convolve; or NULL */
 } gck_chip_gradient;
 
 cudaError_t gck_chip_gradient_response(int size, const gck_chip_gradient *job, cudaStream_t stream);

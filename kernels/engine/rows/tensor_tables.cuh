@@ -52,7 +52,7 @@ inline complex_number root_of(double turns, double scale) {
     return {scale * cos(angle), scale * sin(angle)};
 }
 
-/* Returns two numbers as halves, or what is left of them behind their first halves. */
+/* Returns two numbers rounded to halves. rest: returns the errors of this rounding as halves instead. */
 inline unsigned half_words(const double *x, bool rest) {
     unsigned word = 0;
     for (int i = 0; i < 2; i++) {

@@ -114,12 +114,13 @@ static int64_t shared_transforms(gpuconv_arrays *arrays, const gpuconv_arrays_jo
     return kept == own->kept && other.whole.how.points == own->points ? kept : 0;
 }
 
-/* Checks and plans any job of this version. */
-static gpuconv_status plan_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, gpuconv_arrays_plan *plan,
-                               gpuconv_error *error) {
+/* Checks and plans any job of this version. with_transforms: job.transforms may be used; this plans the other job of
+ * the pair, too. */
+static gpuconv_status plan_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, bool with_transforms,
+                               gpuconv_arrays_plan *plan, gpuconv_error *error) {
     const gpuconv_status status = plan_operation(arrays, job, plan, error);
     if (!status)
-        plan->whole.how.kept = shared_transforms(arrays, job, plan);
+        plan->whole.how.kept = with_transforms ? shared_transforms(arrays, job, plan) : 0;
     plan->bytes = plan->split ? gc_max(plan->part[0].how.bytes, plan->part[1].how.bytes) : plan->whole.how.bytes;
     return status;
 }
@@ -163,7 +164,7 @@ gpuconv_status gpuconv_arrays_workspace(const gpuconv_arrays *arrays, const gpuc
         return GPUCONV_ERROR_ARGUMENT;
     gpuconv_status status = read_job(job, &own, error);
     if (!status)
-        status = plan_job((gpuconv_arrays *)arrays, &own, &plan, error); /* changes nothing of the place */
+        status = plan_job((gpuconv_arrays *)arrays, &own, false, &plan, error); /* changes nothing of the place */
     *bytes = status ? 0 : (size_t)plan.bytes;
     return status;
 }
@@ -176,7 +177,7 @@ gpuconv_status gpuconv_arrays_run(gpuconv_arrays *arrays, const gpuconv_arrays_j
         return gc_fail_null(error, __func__);
     gpuconv_status status = read_job(job, &own, error);
     if (!status)
-        status = plan_job(arrays, &own, &plan, error);
+        status = plan_job(arrays, &own, own.transforms != NULL, &plan, error);
     return status ? status : run_job(&plan, &own, workspace, bytes, stream, error);
 }
 
@@ -192,7 +193,7 @@ gpuconv_status gpuconv_arrays_plan_new(gpuconv_arrays *arrays, const gpuconv_arr
     if (!status && !made)
         status = gc_fail_memory(error, "the plan of a job");
     if (!status)
-        status = plan_job(arrays, &own, made, error);
+        status = plan_job(arrays, &own, true, made, error);
     if (!status)
         status = describe_job(&own, made, error);
     if (status)

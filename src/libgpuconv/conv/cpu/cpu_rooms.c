@@ -49,7 +49,7 @@ typedef struct work {
     const gc_rooms *rooms;
     float *output;
     const gc_simd *simd;
-    int bands, bands_at_once; /* most bands of a room; those that are computed at a time */
+    int bands, bands_at_once; /* the most bands of a room, and of an accumulator */
     int lanes;                /* most lanes of an accumulator */
     int channels;             /* of a receiver in the accumulator: one ear at a time */
     int64_t steps;            /* of the accumulator */

@@ -504,8 +504,11 @@ static gc_batch_share divide_measured(batch_state *s, double measured, bool on_g
 static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
     gpuconv_error why = {0};
     int count;
-    s->shared = !batch_has_ranks(s) && (s->todo_gpus < s->todo_count || gpus_may_help(s));
-    if (!batch_has_ranks(s) || !gpus_may_help(s))
+    if (!batch_has_ranks(s)) {
+        s->shared = s->todo_gpus < s->todo_count || gpus_may_help(s);
+        return GPUCONV_OK;
+    }
+    if (!gpus_may_help(s))
         return GPUCONV_OK;
     const gpuconv_status status = select_devices(s, &count, &why, error);
     const gc_batch_share share = count > 0 ? divide_measured(s, 0, true, count) : (gc_batch_share){0};
@@ -557,13 +560,9 @@ static gpuconv_status decide(batch_state *s, int *count, gpuconv_error *why, gpu
     const bool helps = !batch_ends(s) && (needed || share.devices > 0);
     pthread_mutex_unlock(&s->lock);
     const gpuconv_status status = helps ? select_devices(s, count, why, error) : GPUCONV_OK;
-    if (*count > 0) {
-        share = divide_measured(s, measured, true, *count);
-        if (needed && share.devices == 0)
-            share = (gc_batch_share){.devices = 1, .feeders = s->workers};
-    }
-    if (*count == 0)
-        share.devices = 0;
+    share = *count > 0 ? divide_measured(s, measured, true, *count) : (gc_batch_share){0};
+    if (*count > 0 && needed && share.devices == 0)
+        share = (gc_batch_share){.devices = 1, .feeders = s->workers};
     pthread_mutex_lock(&s->lock);
     if (share.devices > 0)
         use_devices(s, share.devices);
@@ -663,8 +662,8 @@ static bool leaves_room(const batch_state *s, const batch_thread *t) {
     return s->share.gpu * s->workers < s->share.core && t->number >= (s->workers + 1) * 3 / 4;
 }
 
-/* Returns the device that a thread feeds, an index into state->device: of those that are not lost the next one from its
- * number on; -1: there is none. */
+/* Returns the device that a thread feeds, an index into state->device; -1: there is none. The threads take the devices
+ * in turn and skip lost ones. */
 static int device_of(const batch_thread *t) {
     const batch_state *s = t->state;
     for (int i = 0; i < s->devices; i++)
