@@ -164,8 +164,8 @@ typedef enum gpuconv_arrays_operation {
                                           with the signal */
     GPUCONV_ARRAYS_GRADIENT_BOTH /**< signal_gradient and response_gradient: both of them, from `signal`, `response` and
                                       `output`. On a GPU g is read and transformed once where x, g, signal_gradient
-                                      and the response have one type, without gain, gates, routes and accumulate;
-                                      elsewhere one job runs after the other */
+                                      and the response have one type, without gain, gates and routes; elsewhere one
+                                      job runs after the other */
 } gpuconv_arrays_operation;
 
 /** Responses whose transforms are kept. Shared by threads and streams; only _update changes them. */
@@ -190,7 +190,8 @@ typedef struct gpuconv_arrays_job {
                                 [batch][channels] signals with [channels] responses. `channels`: [batch] responses */
     int64_t offset;        /**< frame of the full convolution that is output frame 0; -2^40..2^40; 0 (default) */
     const float *gain;     /**< where the arrays are: a factor for every row of `signal`; NULL (default): 1 */
-    bool accumulate;       /**< add to the array that is written instead of overwriting it; false (default) */
+    bool accumulate;       /**< add to the array that is written instead of overwriting it, of GRADIENT_BOTH to
+                                                response_gradient alone; false (default) */
     const gpuconv_responses *prepared; /**< responses made by gpuconv_responses_new or _route at the same place, or on
                                             the CPU at any place on the CPU; NULL (default): `response` holds them.
                                             They serve CONVOLVE and GRADIENT_SIGNAL; GRADIENT_RESPONSE takes only their
@@ -217,12 +218,11 @@ typedef struct gpuconv_arrays_job {
                             they take passes of their own over arrays of floats in the workspace */
     gpuconv_rows signal_gradient;   /**< GRADIENT_BOTH writes it: as many rows and frames as `signal` */
     gpuconv_rows response_gradient; /**< GRADIENT_BOTH writes it: a row for each response, of as many frames */
-    void *transforms;               /**< on a GPU, for a step of training: device memory aligned to 256 bytes, of
-                                         gpuconv_arrays_plan_transforms bytes, where CONVOLVE leaves transforms of x and h, and from
-                                         which GRADIENT_BOTH of the same `signal`, `response`, group and offset, and of an `output`
-                                         of the same type and stride, takes them instead of transforming x and h again, with the
-                                         same bytes as result. Ignored where that function gives 0. NULL (default): none are kept
-                                       */
+    /** On a GPU, for a step of training: device memory aligned to 256 bytes, of gpuconv_arrays_plan_transforms bytes,
+     * where CONVOLVE leaves transforms of x and h, and from which GRADIENT_BOTH of the same `signal`, `response`, group
+     * and offset, and of an `output` of the same type and stride, takes them instead of transforming x and h again,
+     * with the same bytes as result. Ignored where that function gives 0. NULL (default): none are kept. */
+    void *transforms;
 } gpuconv_arrays_job;
 
 /** Fills in the defaults. `size` is the structure's sizeof; does nothing with NULL. For bindings; in C use the function

@@ -130,7 +130,7 @@ inline cudaError_t persistent_grid(int resident, int64_t max_blocks, unsigned *b
     return err;
 }
 
-/* The same with the number of resident blocks that the occupancy calculator reports. */
+/* Stores the grid size of a persistent kernel with as many resident blocks as the occupancy calculator reports. */
 template <typename Kernel>
 cudaError_t persistent_grid(Kernel kernel, int threads, int bytes, int64_t max_blocks, unsigned *blocks) {
     int resident = 0;

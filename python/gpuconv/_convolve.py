@@ -146,7 +146,7 @@ def _convolve_packed(kind: str, x: Any, h: Any, mode: Mode, axis: int, delay: in
     x, h = host_view("x", x), host_view("h", h)
     check_taps(h)
     offset, _ = window(mode, x.shape[-1], h.shape[-1], delay)
-    y = _packed.compute(_packed.Host(thread_count(threads)), CONVOLVE, x, h, offset, h.shape[-1], offsets, 0, h.shape[:-1])
+    y = _packed.compute(_packed.Host(thread_count(threads)), CONVOLVE, x, h, offset, h.shape[-1], h.shape[:-1], _packed.Packing(offsets, 0))
     return finish(y if dtype == np.float32 else y.astype(dtype))
 
 

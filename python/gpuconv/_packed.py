@@ -13,12 +13,12 @@ first; the others have a negative length and take no time.
 
 from __future__ import annotations
 
-from typing import Any, Iterator, NamedTuple
+from typing import Any, Iterator, NamedTuple, Sequence
 
 import numpy as np
 
 from . import _core as _binding
-from ._batches import GRADIENT_RESPONSE, share
+from ._batches import GRADIENT_BOTH, GRADIENT_RESPONSE, share
 from ._cuda import _device
 from ._cuda_libraries import F32, adapter
 
@@ -140,21 +140,23 @@ class Gpu:
         sequences, (frames, channels, own, taps) = len(offsets) - 1, layout
         if isinstance(offsets, np.ndarray):
             lengths = np.sort(np.diff(offsets))
-            bounds = [bound for _, bound in classes(lengths[np.searchsorted(lengths, 1) :], channels)]
+            made = list(classes(lengths[np.searchsorted(lengths, 1) :], channels))
             offsets = self.torch.from_numpy(offsets).to(self.like.device)
         else:
-            bounds = [min(longest, SHORTEST << step) for step in range((-(-longest // SHORTEST) - 1).bit_length() + 1)]
-        if not bounds:
+            steps = (-(-longest // SHORTEST) - 1).bit_length() + 1
+            made = [(sequences, min(longest, SHORTEST << step)) for step in range(steps)]
+        if not made:
             return
+        bounds = [bound for _, bound in made]
         rows, each = sequences * channels, 2 * sequences * (channels + own)
         table, offsets = self.torch.empty(len(bounds) * each, dtype=self.torch.int64, device=self.like.device), offsets.long()
         written = None if output is None else (self.kind(output), self.address(output), channels, frames, frames, 0, 0)
         _core.sort_sequences(self.device, self.address(offsets), (sequences, channels, frames), bounds, (own, taps), written,
                              self.address(table), self.stream)
-        for number, bound in reversed(list(enumerate(bounds))):
+        for number, (count, bound) in reversed(list(enumerate(made))):
             at = self.address(table) + 8 * number * each
             responses = at + 16 * rows if own else 0
-            yield Part(sequences, bound, at, at + 8 * rows, responses, responses + 8 * sequences * own)
+            yield Part(count, bound, at, at + 8 * rows, responses, responses + 8 * sequences * own)
 
     def run(self, operation: int, rows: Any, group: int, offset: int, gradient: bool) -> None:
         kept = []  # until the kernels are queued
@@ -178,26 +180,52 @@ def classes(lengths: np.ndarray, channels: int) -> Iterator[tuple[int, int]]:
         bound *= 2
 
 
-def compute(space: Any, operation: int, a: Any, b: Any, offset: int, taps: int, offsets: Any, longest: int, batch: tuple[int, ...]) -> Any:
-    """Computes an operation, (x, h) -> y, (g, h) -> x or (g, x) -> h, on packed rows. taps, batch: of the responses.
-    offsets: in host memory, where they are checked, or on the device with the frames of the longest sequence."""
-    gradient, at_host = operation == GRADIENT_RESPONSE, isinstance(offsets, np.ndarray)
-    a, b = space.contiguous(a), space.contiguous(b)
-    frames = a.shape[-1]
+class Packing(NamedTuple):
+    """Offsets of packed sequences, in host memory, where they are checked, or on the device with the frames of the longest
+    sequence; else `longest` may be 0."""
+
+    offsets: Any
+    longest: int
+
+
+def run_classes(space: Any, operation: int, arrays: Sequence[tuple[Any, bool]], offset: int, batch: tuple[int, ...], packing: Packing) -> None:
+    """Runs the jobs of an operation. arrays: in the order of gpuconv_arrays_job, and whether each has the responses; the last one
+    is written, of GRADIENT_BOTH the last two. Sums for the responses are added to what is there. batch: of the responses."""
+    x, taps = arrays[0][0], [array.shape[-1] for array, is_response in arrays if is_response][0]
+    offsets, longest = packing
+    at_host = isinstance(offsets, np.ndarray)
     if at_host:
-        offsets = check_offsets(offsets, frames, longest)
-    channels = a.shape[0] if len(a.shape) == 2 else 1
+        offsets = check_offsets(offsets, x.shape[-1], longest)
+    channels = x.shape[0] if len(x.shape) == 2 else 1
     own = batch[-1] if len(batch) == 2 and batch[0] != 1 else 0
-    made = space.result(a, b, batch + (taps,) if gradient else tuple(a.shape), gradient)
-    for part in space.parts(offsets, longest, Layout(frames, channels, own, taps), None if gradient or at_host else made):
+    sums = operation in (GRADIENT_RESPONSE, GRADIENT_BOTH)
+    cleared = None if at_host or operation == GRADIENT_RESPONSE else arrays[3 if operation == GRADIENT_BOTH else 2][0]
+    for part in space.parts(offsets, longest, Layout(x.shape[-1], channels, own, taps), cleared):
         low = min(max(offset - part.frames + 1, 0), taps - 1)
         high = max(min(offset + part.frames, taps), low + 1)
         responses, group = share((part.sequences, channels), (part.sequences, own) if own else batch[-1:]) or (1, 1)
-        arrays = []
-        for array, is_response in zip((a, b, made), (False, not gradient, gradient)):
+        rows = []
+        for array, is_response in arrays:
             kind, address = space.kind(array), space.address(array)
-            arrays.append((kind, address + low * (4 if kind == F32 else 2), responses, high - low, taps, part.responses, part.taps)
-                          if is_response else
-                          (kind, address, part.sequences * channels, part.frames, part.frames, part.starts, part.lengths))
-        space.run(operation, tuple(arrays), group, offset - low, gradient)
+            rows.append((kind, address + low * (4 if kind == F32 else 2), responses, high - low, taps, part.responses, part.taps)
+                        if is_response else
+                        (kind, address, part.sequences * channels, part.frames, part.frames, part.starts, part.lengths))
+        space.run(operation, rows, group, offset - low, sums)
+
+
+def compute(space: Any, operation: int, a: Any, b: Any, offset: int, taps: int, batch: tuple[int, ...], packing: Packing) -> Any:
+    """Computes an operation, (x, h) -> y, (g, h) -> x or (g, x) -> h, on packed rows. taps, batch: of the responses."""
+    gradient = operation == GRADIENT_RESPONSE
+    a, b = space.contiguous(a), space.contiguous(b)
+    made = space.result(a, b, batch + (taps,) if gradient else tuple(a.shape), gradient)
+    run_classes(space, operation, ((a, False), (b, not gradient), (made, gradient)), offset, batch, packing)
     return made
+
+
+def compute_both(space: Any, g: Any, x: Any, h: Any, offset: int, packing: Packing) -> tuple[Any, Any]:
+    """Computes both gradients, (g, x, h) -> gx, gh."""
+    g, x, h = space.contiguous(g), space.contiguous(x), space.contiguous(h)
+    gx, gh = space.result(g, h, tuple(x.shape), False), space.result(g, x, tuple(h.shape), True)
+    arrays = ((g, False), (x, False), (h, True), (gx, False), (gh, True))
+    run_classes(space, GRADIENT_BOTH, arrays, offset, tuple(h.shape[:-1]), packing)
+    return gx, gh

@@ -83,13 +83,17 @@ def _compute(operation: int, a: Tensor, b: Tensor, offset: int, frames: int, hop
 
 def _compute_packed(operation: int, a: Tensor, b: Tensor, offset: int, taps: int, batch: Tuple[int, ...], cu_seqlens: Tensor,
                     max_seqlen: int) -> Tensor:
-    offsets = cu_seqlens if cu_seqlens.is_cuda and a.is_cuda and max_seqlen else cu_seqlens.cpu().numpy()
+    packing = _packing(a, cu_seqlens, max_seqlen)
     if not a.is_cuda:
-        space = _packed.Host(_threads())
-        return _as(_packed.compute(space, operation, host(a), host(b), offset, taps, offsets, max_seqlen, batch), a, b)
+        return _as(_packed.compute(_packed.Host(_threads()), operation, host(a), host(b), offset, taps, batch, packing), a, b)
     with torch.cuda.device(a.device):
-        made: Tensor = _packed.compute(_packed.Gpu(a), operation, a, b, offset, taps, offsets, max_seqlen, batch)
+        made: Tensor = _packed.compute(_packed.Gpu(a), operation, a, b, offset, taps, batch, packing)
     return made.to(torch.promote_types(a.dtype, b.dtype))
+
+
+def _packing(a: Tensor, cu_seqlens: Tensor, max_seqlen: int) -> _packed.Packing:
+    """Leaves the offsets on the device of `a` where the longest sequence is given."""
+    return _packed.Packing(cu_seqlens if cu_seqlens.is_cuda and a.is_cuda and max_seqlen else cu_seqlens.cpu().numpy(), max_seqlen)
 
 
 _convolve = functools.partial(_compute, CONVOLVE)
@@ -102,14 +106,26 @@ def _gradient_response(g: Tensor, x: Tensor, offset: int, taps: int, batch: Sequ
     return _compute(GRADIENT_RESPONSE, g, x, offset, taps, hop, linear, cu_seqlens, max_seqlen, tuple(batch))
 
 
-def _gradient_both(g: Tensor, x: Tensor, h: Tensor, offset: int, kept: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+def _gradient_both(g: Tensor, x: Tensor, h: Tensor, offset: int, cu_seqlens: Optional[Tensor] = None, max_seqlen: int = 0,
+                   kept: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
     """Both gradients of a convolution, with g read and transformed once where a GPU computes them. kept: as in run_both()."""
+    if cu_seqlens is not None:
+        return _gradient_both_packed(g, x, h, offset, _packing(g, cu_seqlens, max_seqlen))
     if g.is_cuda and g.dtype == x.dtype == h.dtype and not (g.is_neg() or x.is_neg() or h.is_neg()):
         made: Optional[Tuple[Tensor, Tensor]] = run_both(g.contiguous(), x, h, offset, kept)
         if made is not None:
             return made
     gx = _gradient_signal(to_sum(g, x, x.shape[-1], h), h, offset, x.shape[-1])
     return sum_like(gx, x), sum_like(_gradient_response(g, x, offset, h.shape[-1], h.shape[:-1]), h)
+
+
+def _gradient_both_packed(g: Tensor, x: Tensor, h: Tensor, offset: int, packing: _packed.Packing) -> Tuple[Tensor, Tensor]:
+    if g.is_cuda:
+        with torch.cuda.device(g.device):
+            gx, gh = _packed.compute_both(_packed.Gpu(g), g, x, h, offset, packing)
+    else:
+        gx, gh = map(torch.from_numpy, _packed.compute_both(_packed.Host(_threads()), host(g), host(x), host(h), offset, packing))
+    return gx.to(x.dtype), gh.to(h.dtype)
 
 
 def _fake(x: Tensor, h: Tensor, offset: int, frames: int, hop: int = 0, linear: bool = False,
@@ -160,9 +176,9 @@ def _convolve_backward(ctx: Any, g: Tensor) -> Tuple[Optional[Tensor], ...]:
     x, h, *kept = ctx.saved_tensors
     need = ctx.needs_input_grad
     if kept and is_eager(g, x, h) and not torch.is_grad_enabled():
-        return (*_gradient_both(g, x, h, ctx.offset, *kept), *_REST)
-    if need[0] and need[1] and not ctx.varying[0] and ctx.varying[2] is None and (torch.compiler.is_compiling() or not _transformed()):
-        return (*call("gradient_both", g, x, h, ctx.offset), *_REST)
+        return (*_gradient_both(g, x, h, ctx.offset, kept=kept[0]), *_REST)
+    if need[0] and need[1] and not ctx.varying[0] and (torch.compiler.is_compiling() or not _transformed()):
+        return (*call("gradient_both", g, x, h, ctx.offset, *ctx.varying[2:]), *_REST)
     gx = _like(ctx, "gradient_signal", g, h, x) if need[0] else None
     return gx, _by_response(ctx, g, x, h) if need[1] else None, *_REST
 
@@ -183,14 +199,14 @@ def _gradient_response_backward(ctx: Any, v: Tensor) -> Tuple[Optional[Tensor], 
 
 def _keep_three(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
     ctx.save_for_backward(*inputs[:3])
-    ctx.offset, ctx.varying = inputs[3], (0, False, None, 0)
+    ctx.offset, ctx.varying = inputs[3], (0, False, *inputs[4:])
 
 
 def _gradient_both_backward(ctx: Any, u: Tensor, v: Tensor) -> Tuple[Optional[Tensor], ...]:
     g, x, h = ctx.saved_tensors
     need = ctx.needs_input_grad
     gg = _like(ctx, "convolve", u, h, g) + _like(ctx, "convolve", x, v, g) if need[0] else None
-    return gg, _like(ctx, "gradient_signal", g, v, x) if need[1] else None, _by_response(ctx, g, u, h) if need[2] else None, None
+    return gg, _like(ctx, "gradient_signal", g, v, x) if need[1] else None, _by_response(ctx, g, u, h) if need[2] else None, None, None, None
 
 
 def _transformed() -> bool:
@@ -288,12 +304,12 @@ def define(name: str, schema: str, compute: Any, fake: Any, backward: Any, setup
     _operators[name] = _Operator(tensors, compute, function(forward=recorded or record, backward=backward).apply, transforms, operator)
 
 
-_BOTH = "(Tensor g, Tensor x, Tensor h, SymInt offset) -> (Tensor, Tensor)"
+_BOTH = "(Tensor g, Tensor x, Tensor h, SymInt offset, Tensor? cu_seqlens=None, SymInt max_seqlen=0) -> (Tensor, Tensor)"
 _VARYING = "SymInt hop=0, bool linear=False, Tensor? cu_seqlens=None, SymInt max_seqlen=0) -> Tensor"
 _PAIR = "(Tensor {0}, Tensor {1}, SymInt offset, SymInt frames, " + _VARYING
 _SUM = "(Tensor g, Tensor x, SymInt offset, SymInt taps, SymInt[] batch, " + _VARYING
 define("convolve", _PAIR.format("x", "h"), _convolve, _fake, _convolve_backward, _setup, recorded=_convolve_recorded)
-define("gradient_both", _BOTH, _gradient_both, lambda g, x, h, offset: (torch.empty_like(x), torch.empty_like(h)),
+define("gradient_both", _BOTH, _gradient_both, lambda g, x, h, *_: (torch.empty_like(x), torch.empty_like(h)),
        _gradient_both_backward, _keep_three, 3)
 define("gradient_signal", _PAIR.format("g", "h"), _gradient_signal, _fake, _gradient_signal_backward, _setup)
 define("gradient_response", _SUM, _gradient_response, _fake_response, _gradient_response_backward, _setup)

@@ -371,19 +371,18 @@ gpuconv_rows rows_at(const ragged &r) {
     return made;
 }
 
-gpuconv_arrays_job job_of_ragged(int operation, const std::tuple<ragged, ragged, ragged> &rows, int64_t group,
-                                 int64_t offset, bool accumulate) {
+gpuconv_arrays_job job_of_ragged(int operation, const std::vector<ragged> &rows, int64_t group, int64_t offset,
+                                 bool accumulate) {
     gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
-    role(job, 0) = rows_at(std::get<0>(rows));
-    role(job, 1) = rows_at(std::get<1>(rows));
-    role(job, 2) = rows_at(std::get<2>(rows));
+    for (size_t i = 0; i < rows.size(); i++)
+        role(job, (int)i) = rows_at(rows[i]);
     job.accumulate = accumulate;
     return job;
 }
 
 // Does a job in host memory on `threads` threads.
-void compute_ragged(int operation, const std::tuple<ragged, ragged, ragged> &rows, int64_t group, int64_t offset,
-                    bool accumulate, int threads) {
+void compute_ragged(int operation, const std::vector<ragged> &rows, int64_t group, int64_t offset, bool accumulate,
+                    int threads) {
     const gpuconv_arrays_job job = job_of_ragged(operation, rows, group, offset, accumulate);
     run_host(job, job.signal.rows * job.signal.frames, threads);
 }
@@ -414,8 +413,8 @@ void sort_sequences(const device *home, uintptr_t offsets, const std::tuple<int6
 using allocator = nb::typed<nb::callable, uintptr_t(size_t)>;
 
 // Queues a job; `allocate` gives the address of a workspace of some bytes.
-void queue_ragged(const device &home, int operation, const std::tuple<ragged, ragged, ragged> &rows, int64_t group,
-                  int64_t offset, bool accumulate, const allocator &allocate, uintptr_t stream) {
+void queue_ragged(const device &home, int operation, const std::vector<ragged> &rows, int64_t group, int64_t offset,
+                  bool accumulate, const allocator &allocate, uintptr_t stream) {
     const gpuconv_arrays_job job = job_of_ragged(operation, rows, group, offset, accumulate);
     gpuconv_error error = {};
     size_t bytes = 0;

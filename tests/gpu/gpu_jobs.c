@@ -84,7 +84,8 @@ rows_array *trial_written(trial *t) {
 
 /* Compares an array that the job wrote with the oracle in some frames of every row. Returns the error in dB. */
 static double compare(trial *t, const rows_array *a, const char *what) {
-    double *got = rows_read(a, t->job.accumulate, what), wrong = 0, power = 0;
+    const bool added = t->job.accumulate && a != &t->gradient[0];
+    double *got = rows_read(a, added, what), wrong = 0, power = 0;
     const bool by_response = t->job.operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     const int64_t frames = a->array.frames, terms = by_response ? t->signal.array.frames : t->response.array.frames;
     for (int64_t row = 0; row < a->array.rows; row++) {
@@ -97,7 +98,7 @@ static double compare(trial *t, const rows_array *a, const char *what) {
                               : k == 2 ? frames - 1
                                        : oracle_below(&t->random, frames);
             double want = n < a->length[row] ? job_value(t, row, n) : 0;
-            if (t->job.accumulate && n < a->length[row])
+            if (added && n < a->length[row])
                 want += a->value[row * frames + n];
             wrong += (got[row * frames + n] - want) * (got[row * frames + n] - want);
             /* Frames beyond the end of the convolution hold the rounding of those before it. */
@@ -165,7 +166,7 @@ void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     for (int i = 0; i < 2 && s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH; i++) {
         t->gradient[i] =
             rows_new(r, s->type[i], rows[i], frames[i], s->step[i] ? s->step[i] : 1, s->kind[i], oracle_below(r, 4));
-        if (!s->accumulate)
+        if (i == 0 || !s->accumulate)
             rows_poison(&t->gradient[i]);
     }
     t->job.signal_gradient = t->gradient[0].array;
@@ -254,7 +255,7 @@ static trial_shape random_shape(oracle_random *r, int operation, int64_t points,
     for (int i = 1; i < 3 && both && oracle_below(r, 4); i++) {
         s.type[i] = s.type[0]; /* what one job serves */
         s.step[0] = s.step[i] = 1;
-        s.accumulate = s.gain = false;
+        s.gain = false;
     }
     return s;
 }

@@ -331,7 +331,8 @@ static void many_products_follow_their_definition(void **state) {
     }
 }
 
-/* GRADIENT_BOTH gives the bytes of the two jobs that gc_job_split makes of it, by a plan and without one. */
+/* GRADIENT_BOTH gives the bytes of the two jobs that gc_job_split makes of it, by a plan and without one. `accumulate`
+ * adds to the gradient by the response and overwrites the other one, here NaN. */
 static void both_gradients_are_those_of_their_jobs(void **state) {
     (void)state;
     oracle_random random = {.state = 77};
@@ -355,6 +356,10 @@ static void both_gradients_are_those_of_their_jobs(void **state) {
         both.signal_gradient = gpuconv_rows_of_floats(made[2], rows, frames);
         both.response_gradient = gpuconv_rows_of_floats(made[3], responses, taps);
         both.offset = oracle_below(&random, 20) - 10;
+        both.accumulate = i % 4 > 1;
+        memset(made[0], 0xff, (size_t)(rows * frames) * sizeof **made);
+        oracle_fill(&random, made[1], responses * taps);
+        memcpy(made[3], made[1], (size_t)(responses * taps) * sizeof **made);
         gc_job_split(&both, part);
         for (int k = 0; k < 2; k++)
             CHECK(!gpuconv_arrays_run(place, &part[k], NULL, 0, NULL, &error), "%s", error.message);

@@ -119,14 +119,17 @@ def test_offsets_that_are_not_looked_at_give_the_same_and_stay_in_the_arrays(sha
             _packed._core.compute_ragged(operation, rows, group, offset, gradient, 1)
 
     batch, taps, x, g, h = shape[:-1], shape[-1], torch.randn(3, sum(LENGTHS)), torch.randn(3, sum(LENGTHS)), torch.randn(shape)
+    checked, unseen = _packed.Packing(offsets().numpy(), 0), _packed.Packing(offsets(), max(LENGTHS))
     for operation, first, second in ((0, x, h), (1, g, h), (2, g, x)):
         for offset in (0, 17, 199):
-            rest = operation, first, second, offset, taps
-            want = _packed.compute(_packed.Host(1), rest[0], *(t.numpy() for t in rest[1:3]), *rest[3:], offsets().numpy(), 0, batch)
-            assert_close(_packed.compute(Tensors(x), *rest, offsets(), max(LENGTHS), batch), want.astype(float), -110)
+            rest = offset, taps, batch
+            want = _packed.compute(_packed.Host(1), operation, first.numpy(), second.numpy(), *rest, checked)
+            assert_close(_packed.compute(Tensors(x), operation, first, second, *rest, unseen), want.astype(float), -110)
         for wrong in ([0, 3000, 1000, x.shape[1]], [-5, -7, 9000, 4], [1 << 30, -(1 << 30), 7, 0], [0, 0, 0, 0]):
             if shape[0] != 8:
-                assert torch.isfinite(_packed.compute(Tensors(x), *rest, torch.tensor(wrong), 500, batch)).all()
+                packing = _packed.Packing(torch.tensor(wrong), 500)
+                assert torch.isfinite(_packed.compute(Tensors(x), operation, first, second, *rest, packing)).all()
+                assert all(torch.isfinite(made).all() for made in _packed.compute_both(Tensors(x), g, x, h, offset, packing))
 
 
 @needs_torch

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
     const due d = due_in<Steps>(b, level.periods);
     const int channel = blockIdx.x * layout<N>::groups + group;
     const int index = Steps == FORWARD || First ? first + channel : channel * level.periods + d.residue;
-    /* The same for all threads of a block: */
+    /* The condition is uniform across a block: */
     if ((Steps == FORWARD && d.residue != 0) || d.blocks == 0 || (layout<N>::groups == 1 && index >= end))
         return;
     const bool active = layout<N>::groups == 1 || index < end;

@@ -115,13 +115,12 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
                 transform_barrier<f::T>();
                 f::forward(v, s, t, a.twiddles);
             }
-            float2 *place = response ? own + 2 * (t - held) : NULL;
-            if (c::keeps && Known != GATED && a.transforms && !response && used)
-                place = a.transforms + (int64_t)item.row * f::N + 2 * t;
-            if (place)
-                keep<f::P, f::T>(v, place);
-            if (response)
+            if (response) {
+                keep<f::P, f::T>(v, own + 2 * (t - held));
                 continue;
+            }
+            if (c::keeps && Known != GATED && a.transforms && used)
+                keep<f::P, f::T>(v, a.transforms + (int64_t)item.row * f::N + 2 * t);
             if (loaded || f::T < 32) {
                 multiply<f::P, f::T>(v, h + 2 * (t - held), sign);
                 transform_barrier<f::T>();

@@ -41,27 +41,64 @@ template <int Size> __device__ __forceinline__ int hidden_thread() {
     return hidden(config<Size>::groups > 1 ? threadIdx.x % config<Size>::transform::T : threadIdx.x);
 }
 
-/* What a thread keeps in shared memory of its item: the number of the block's first item, and of the segments of the
- * item the end; the groups of the block go on to `last`. */
+/* What a thread keeps in shared memory of its item: how many segments it has, and the most that an item of the warp
+ * has. Behind the last item there are numbers that only wait. */
 struct __align__(16) item {
-    int first, response, end, last;
+    int number, response, end, last;
 };
 
 __device__ __forceinline__ item item_of(volatile item *from) {
-    return {from->first, from->response, from->end, from->last};
+    return {from->number, from->response, from->end, from->last};
 }
 
-/* Segment `pair` of those of all rows of a response. */
+/* Returns whether rows that follow one another have neither this row nor one behind it. */
+__device__ __forceinline__ bool is_missing(const gck_rows &rows, int row) {
+    return rows.starts && rows.lengths && rows.lengths[row] < 0;
+}
+
+/* Returns how many segments of part `part` are of rows that exist: these come first. */
+__device__ __forceinline__ int segments_of_part(const gck_chip_gradient &a, int response, int part) {
+    const gck_sharing &s = a.sharing;
+    const int cycle = s.group * s.responses;
+    const int rows = s.rows / cycle * s.group + within(s.rows % cycle - response * s.group, s.group);
+    int begin = 0, end = (max(0, rows * a.segments - part) + a.splits - 1) / a.splits;
+#pragma unroll 1
+    while (a.x.lengths && begin < end) {
+        const int middle = (begin + end) / 2;
+        const int row = sharing_row(s, response, (part + middle * a.splits) / a.segments);
+        if (is_missing(a.x, row) && is_missing(a.signal.rows, row))
+            end = middle;
+        else
+            begin = middle + 1;
+    }
+    return end;
+}
+
+/* Returns the largest number of a warp. */
+__device__ __forceinline__ int largest_of_warp(int x) {
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        x = max(x, __shfl_xor_sync(~0u, x, lanes));
+    return x;
+}
+
+/* A segment of a row. */
 struct segment {
     int row;
     bool exists;
     int64_t n; /* its first frame */
 };
 
-/* Returns the segment of an item. */
-__device__ __forceinline__ segment segment_of(const gck_chip_gradient &a, const item &i, int pair) {
-    const int row = sharing_row(a.sharing, i.response, hidden(pair) / a.segments);
-    return {min(row, a.sharing.rows - 1), pair < i.end && row < a.sharing.rows, (int64_t)(pair % a.segments) * a.hop};
+/* Returns segment `step` of an item; there is none before 0. */
+__device__ __forceinline__ segment segment_of(const gck_chip_gradient &a, const item &i, int items, int step) {
+    const int part = min(i.number, items - 1) - i.response * a.splits, pair = part + hidden(step) * a.splits;
+    const int row = min(sharing_row(a.sharing, i.response, pair / a.segments), a.sharing.rows - 1);
+    return {row, (unsigned)step < (unsigned)i.end, (int64_t)(pair % a.segments) * a.hop};
+}
+
+/* Returns whether a segment has neither frames of x nor of the gradient by x. */
+__device__ __forceinline__ bool is_empty(const gck_chip_gradient &a, const segment &at) {
+    return at.n >= row_frames(a.x, at.row) && at.n >= frames_to_write(a.signal, at.row).end;
 }
 
 /* Adds conj(X) v to the sum. x or stash and `rest`: X; sum, sums or `total`: the sum. Loads come before stores: a store
@@ -135,11 +172,12 @@ __device__ __forceinline__ void load_sum(float2 *v, const float2 *sum, const flo
     }
 }
 
-/* An item is a response and one of `splits` ranges of the `pairs` of segments of all its rows. The target has splits x
- * responses rows: with several splits it is the partial sums. */
+/* An item is a response and one of `splits` parts of the segments of all its rows: part p has the segments p, p +
+ * splits, ..., so that all parts have as many rows that exist. The target has splits x responses rows: with several
+ * splits it is the partial sums. */
 template <int Size, known_rows Known>
 __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
-    chip_both(const __grid_constant__ gck_chip_gradient a, int items, int pairs) {
+    chip_both(const __grid_constant__ gck_chip_gradient a, int items) {
     typedef config<Size> c;
     typedef typename c::transform f;
     typedef places<Size> keeps;
@@ -154,19 +192,20 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
         const int64_t transform = (int64_t)hidden(blockIdx.x) * c::groups + group_of_thread<Size>();
         return a.scratch + (3 * transform + place) * f::N + 2 * hidden_thread<Size>();
     };
-    /* Returns the X that the convolution has written for the row of a pair. */
-    const auto left = [&](int pair) {
-        return a.transforms + (int64_t)segment_of(a, item_of(own), pair).row * f::N + 2 * hidden_thread<Size>();
+    /* Returns the X that the convolution has written for the row of a segment. */
+    const auto left = [&](int step) {
+        return a.transforms + (int64_t)segment_of(a, item_of(own), items, step).row * f::N + 2 * hidden_thread<Size>();
     };
     pdl_trigger();
     pdl_wait();
-    for (int first = blockIdx.x * c::groups; first < items; first = own->first + gridDim.x * c::groups) {
-        const int number = min(first + group_of_thread<Size>(), items - 1), response = number / a.splits;
-        const part_range range = range_of<Size>(number % a.splits, pairs, a.splits);
-        own->first = first;
+    for (int number = blockIdx.x * c::groups + group_of_thread<Size>(); number - group_of_thread<Size>() < items;
+         number = own->number + gridDim.x * c::groups) {
+        const int present = min(number, items - 1), response = present / a.splits;
+        const int end = segments_of_part(a, response, present % a.splits);
+        own->number = number;
         own->response = response;
-        own->end = range.end;
-        own->last = range.last;
+        own->end = end;
+        own->last = c::groups > 1 ? largest_of_warp(end) : end;
         if constexpr (keeps::sum_held > 0) {
             clear<keeps::sum_held>(sum);
 #pragma unroll
@@ -179,16 +218,17 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
         /* Turns of one copy of each transform: the response, if it is fresh; the segments; the sum. */
         bool fresh = !a.spectra;
 #pragma unroll 1
-        for (int pair = range.begin - fresh; pair <= own->last; pair++) {
-            const bool ends = pair == own->last, held = c::keeps && a.transforms && !fresh && !ends;
-            if (held && !segment_of(a, item_of(own), pair).exists)
+        for (int step = -fresh; step <= own->last; step++) {
+            const bool ends = step == own->last, held = c::keeps && a.transforms && !fresh && !ends;
+            if (c::groups == 1 && a.x.lengths && !fresh && !ends &&
+                is_empty(a, segment_of(a, item_of(own), items, step)))
                 continue;
             if (held)
-                begin_transform<Size>(stash, left(pair));
+                begin_transform<Size>(stash, left(step));
 #pragma unroll 1
             for (int second = fresh || held; second < 2 && !ends; second++) { /* x, then g */
                 const int t = hidden_thread<Size>();
-                const segment at = segment_of(a, item_of(own), pair);
+                const segment at = segment_of(a, item_of(own), items, step);
                 const gck_rows from = fresh    ? only_row(a.response, own->response)
                                       : second ? only_row(a.g, at.row)
                                                : only_row(a.x, at.row);
@@ -225,7 +265,7 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
                 load_sum<Size>(v, sum, sums, scratch(2));
                 scale<f::P>(v, 1.0f / f::N);
             } else
-                add_product<Size>(v, x, stash, held ? left(pair) : scratch(1), sum, sums, scratch(2));
+                add_product<Size>(v, x, stash, held ? left(step) : scratch(1), sum, sums, scratch(2));
             transform_barrier<f::T>(); /* H is not loaded earlier: no registers are left for it */
             int t = hidden_thread<Size>();
             if (!ends)
@@ -233,11 +273,11 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
                                      -1.0f);
             f::inverse(v, s, t, a.twiddles);
             t = hidden_thread<Size>();
-            const segment at = segment_of(a, item_of(own), pair);
+            const segment at = segment_of(a, item_of(own), items, step);
             if (!ends)
                 store_plain_segment<f::P, f::T, Known>(v, a.signal, at.row, at.n, 0, at.exists ? a.hop : 0, t);
         }
-        const int mine = own->first + group_of_thread<Size>(), part = min(mine, items - 1) % a.splits;
+        const int mine = own->number, part = min(mine, items - 1) - own->response * a.splits;
         store_segment<f::P, f::T, false, ADJACENT>(v, (float *)s, a.target, part * a.sharing.responses + own->response,
                                                    0, 0, mine < items ? (int)a.taps : 0, 1.0f, hidden_thread<Size>());
     }
@@ -246,7 +286,7 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
 /* The launchers of one size. */
 template <int Size> struct launchers {
     typedef typename config<Size>::transform f;
-    typedef void (*kernel)(gck_chip_gradient, int, int);
+    typedef void (*kernel)(gck_chip_gradient, int);
     static const int bytes = places<Size>::bytes, threads = config<Size>::threads;
 
     static gck_chip_sizes sizes() {
@@ -265,12 +305,12 @@ template <int Size> struct launchers {
     }
 
     static cudaError_t run(const gck_chip_gradient *job, cudaStream_t stream) {
-        const int sample = job->g.sample, pairs = sharing_rows(job->sharing) * job->segments;
+        const int sample = job->g.sample;
         const kernel k = sample == GCK_F32   ? chip_both<Size, FLOATS>
                          : sample == GCK_F16 ? chip_both<Size, HALVES>
                                              : chip_both<Size, BFLOATS>;
         return launch_dependent(k, dim3(job->blocks), threads, bytes, stream, *job,
-                                job->sharing.responses * job->splits, pairs);
+                                job->sharing.responses * job->splits);
     }
 };
 

@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
     store_right_angle<f::P, f::T>(v, y, overlap, t);
 }
 
-/* The same for all columns of all inputs by persistent blocks, which copy ahead; in and its stride: multiples of 16
+/* Transforms all columns of all inputs by persistent blocks, which copy ahead. `in` and its stride are multiples of 16
  * bytes. */
 __global__ void __launch_bounds__(split_fft::T, 1)
     dense_forward_ahead(const __grid_constant__ gck_dense a, const float *in, int64_t in_stride, int columns) {
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(split_fft::T, 1)
     }
 }
 
-/* The same for all blocks of all outputs. A thread reads only what it has copied. */
+/* Transforms all blocks of all outputs back by persistent blocks. A thread reads only what it has copied. */
 __global__ void __launch_bounds__(split_fft::T, 1)
     dense_inverse_ahead(const __grid_constant__ gck_dense a, float *out, int64_t out_stride) {
     typedef split_fft f;

@@ -26,8 +26,8 @@
  * halves each, was 6 to 17 % faster than overlap-save from 34 to 129 taps and slower beyond; it is not kept
  * (docs/experiments/direct.md).
  *
- * What it buys: 2^23 samples with 64 taps take 0.0204 instead of the 0.0220 ms of overlap-save on an H200, 8 %, and
- * with 16 taps 1.05 times a copy; from 65 taps on overlap-save is faster (docs/experiments/direct.md).
+ * What it buys: 2^23 samples with 32 taps take 0.0203 instead of the 0.0226 ms of overlap-save on an H200, 10 %, and
+ * with 16 taps 1.05 times a copy; from 49 taps on overlap-save is faster (docs/experiments/direct.md).
  */
 #include "kernels/engine/launch.cuh"
 #include "kernels/engine/routes.cuh"

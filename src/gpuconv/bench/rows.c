@@ -24,11 +24,15 @@ typedef struct bench_row {
 
 enum { PACKED_ROWS = 256, PACKED_LEAST = 50 };
 
-/* Writes the lengths of the packed rows of a channel, log-uniform, in mixed order. */
-static void pack(int64_t most, int64_t lengths[PACKED_ROWS]) {
+/* Writes where the packed rows of a channel begin, and where the last one ends. Their lengths are log-uniform, in mixed
+ * order. */
+static void pack(int64_t most, int64_t offsets[PACKED_ROWS + 1]) {
+    offsets[0] = 0;
     for (int64_t i = 0; i < PACKED_ROWS; i++)
-        lengths[i * 77 % PACKED_ROWS] =
+        offsets[i * 77 % PACKED_ROWS + 1] =
             llrint(PACKED_LEAST * pow((double)most / PACKED_LEAST, (double)i / (PACKED_ROWS - 1)));
+    for (int i = 0; i < PACKED_ROWS; i++)
+        offsets[i + 1] += offsets[i];
 }
 
 /* ---- Peers' times, in a process of python3 ----------------------------------------------------------------------- */
@@ -72,7 +76,7 @@ static const char script[] =
     "    try: return measure(*what)\n"
     "    except Exception: return float('nan')\n"
     "for case in sys.argv[4:]:\n"
-    "    batch, channels, frames, taps, hop, half, gradients, packed, *lengths = map(int, case.split(','))\n"
+    "    batch, channels, frames, taps, hop, half, gradients, packed, *starts = map(int, case.split(','))\n"
     "    make = lambda *shape: torch.randn(*shape, device=device, dtype=torch.float16 if half else torch.float32)\n"
     "    for both in (False, True):\n"
     "        ours = theirs = float('nan')\n"
@@ -83,9 +87,10 @@ static const char script[] =
     "            ours = attempt(convolve, both, make(batch, channels, frames), make(channels, taps))\n"
     "        if both and not gradients or hop or not gpu or not nvidia: pass\n"
     "        elif packed:\n"
-    "            starts = torch.tensor([0] + lengths, device=device).cumsum(0, dtype=torch.int32)\n"
-    "            call = lambda x, h: nvidia_packed(x, h, starts, frames, min(lengths))\n"
-    "            theirs = attempt(call, both, make(channels, sum(lengths)), make(channels, taps))\n"
+    "            offsets = torch.tensor(starts, device=device, dtype=torch.int32)\n"
+    "            least = min(b - a for a, b in zip(starts, starts[1:]))\n"
+    "            call = lambda x, h: nvidia_packed(x, h, offsets, frames, least)\n"
+    "            theirs = attempt(call, both, make(channels, starts[-1]), make(channels, taps))\n"
     "        else:\n"
     "            theirs = attempt(nvidia, both, make(batch, channels, frames), make(channels, taps))\n"
     "        print(ours, theirs, flush=True)\n";
@@ -122,11 +127,11 @@ static bool time_peers(const gc_bench *b, gpuconv_backend backend, const bench_r
         used += snprintf(command + used, sizeof command - (size_t)used, " %lld,%lld,%lld,%lld,%lld,%d,%d,%d",
                          (long long)r->batch, (long long)r->channels, (long long)r->frames, (long long)r->taps,
                          (long long)r->hop, r->type != GPUCONV_SAMPLE_F32, r->gradients, r->packed);
-        int64_t lengths[PACKED_ROWS];
+        int64_t offsets[PACKED_ROWS + 1];
         if (r->packed)
-            pack(r->frames, lengths);
-        for (int64_t k = 0; k < r->batch && r->packed && used < COMMAND - 2 * LINE; k++)
-            used += snprintf(command + used, sizeof command - (size_t)used, ",%lld", (long long)lengths[k]);
+            pack(r->frames, offsets);
+        for (int64_t k = 0; k <= r->batch && r->packed && used < COMMAND - 2 * LINE; k++)
+            used += snprintf(command + used, sizeof command - (size_t)used, ",%lld", (long long)offsets[k]);
         if (used > COMMAND - 2 * LINE)
             return false;
     }
@@ -191,19 +196,21 @@ typedef struct bench_rows {
     const gc_backend *backend;
     const bench_row *row;
     int64_t rows, responses;
-    int64_t *starts, *lengths;     /* of packed rows; else NULL */
-    float *number[GC_JOB_ARRAYS];  /* X, Y and H as numbers */
-    uint16_t *half[GC_JOB_ARRAYS]; /* the same as samples; NULL: floats */
+    int64_t offsets[PACKED_ROWS + 1]; /* of packed rows */
+    float *number[GC_JOB_ARRAYS];     /* X, Y and H as numbers */
+    uint16_t *half[GC_JOB_ARRAYS];    /* the same as samples; NULL: floats */
     gc_timed_array array[GC_JOB_ARRAYS];
     float *output; /* the checked rows, of both gradients */
 } bench_rows;
 
 static int64_t row_start(const bench_rows *m, int64_t i) {
-    return m->starts ? m->starts[i] : i * m->row->frames;
+    const int64_t b = i / m->row->channels, c = i % m->row->channels;
+    return m->row->packed ? c * m->offsets[PACKED_ROWS] + m->offsets[b] : i * m->row->frames;
 }
 
 static int64_t row_length(const bench_rows *m, int64_t i) {
-    return m->lengths ? m->lengths[i] : m->row->frames;
+    const int64_t b = i / m->row->channels;
+    return m->row->packed ? m->offsets[b + 1] - m->offsets[b] : m->row->frames;
 }
 
 /* Returns a sample of an array. */
@@ -228,34 +235,16 @@ static bool fill(bench_rows *m, int array, int64_t elements, int64_t period) {
     return true;
 }
 
-/* Packs the rows of each channel. Returns their samples; 0 without memory. */
-static int64_t pack_rows(bench_rows *m) {
-    const bench_row *r = m->row;
-    int64_t lengths[PACKED_ROWS], total = 0;
-    m->starts = gc_alloc(m->rows, sizeof *m->starts);
-    m->lengths = gc_alloc(m->rows, sizeof *m->lengths);
-    if (!m->starts || !m->lengths)
-        return 0;
-    pack(r->frames, lengths);
-    for (int b = 0; b < PACKED_ROWS; b++)
-        total += lengths[b];
-    for (int64_t i = 0, before = 0; i < m->rows; i++) {
-        const int64_t b = i / r->channels, c = i % r->channels;
-        m->lengths[i] = lengths[b];
-        m->starts[i] = c * total + before;
-        before += c == r->channels - 1 ? lengths[b] : 0;
-    }
-    return r->channels * total;
-}
-
 static bool make_rows(bench_rows *m) {
     const bench_row *r = m->row;
     m->rows = r->batch * r->channels;
     m->responses = r->hop ? m->rows * (r->frames / r->hop) : r->channels;
     m->output = gc_calloc(2 * CHECKS * gc_max(r->frames, r->taps), sizeof(float));
-    const int64_t elements = r->packed ? pack_rows(m) : m->rows * r->frames;
+    if (r->packed)
+        pack(r->frames, m->offsets);
+    const int64_t elements = r->packed ? r->channels * m->offsets[PACKED_ROWS] : m->rows * r->frames;
     const int64_t period = gc_min(elements, DISTINCT * r->frames);
-    return m->output && elements && fill(m, X, elements, period) && fill(m, Y, elements, period) &&
+    return m->output && fill(m, X, elements, period) && fill(m, Y, elements, period) &&
            fill(m, H, m->responses * r->taps, gc_min(m->responses, DISTINCT) * r->taps);
 }
 
@@ -264,8 +253,6 @@ static void free_rows(bench_rows *m) {
         free(m->number[i]);
         free(m->half[i]);
     }
-    free(m->starts);
-    free(m->lengths);
     free(m->output);
 }
 
@@ -326,20 +313,34 @@ static double error_of(const bench_rows *m, const gc_timed_part part[CHECKS]) {
 /* Jobs that are timed: a convolution, and those of a step of training. */
 typedef enum timed_job { CONVOLUTION = 0, CONVOLUTION_OF_STEP, BOTH_GRADIENTS } timed_job;
 
+/* Writes the longest frames of the classes of packed rows, and returns how many there are. */
+static int choose_classes(int64_t frames, int64_t bounds[GPUCONV_SEQUENCE_CLASSES_MAX]) {
+    int classes = 0;
+    for (int64_t bound = 128; bound < frames; bound *= 2)
+        bounds[classes++] = bound;
+    bounds[classes++] = frames;
+    return classes;
+}
+
 /* Times and verifies a job. */
 static gpuconv_status time_job(const gc_bench *b, const bench_rows *m, timed_job timed, double *seconds,
                                double *error_db, gpuconv_error *error) {
     const bool both = timed == BOTH_GRADIENTS;
     const bench_row *r = m->row;
+    int64_t bounds[GPUCONV_SEQUENCE_CLASSES_MAX];
+    const gpuconv_sequences packed = {
+        m->offsets, PACKED_ROWS, r->channels, m->offsets[PACKED_ROWS], bounds, choose_classes(r->frames, bounds),
+        0,          0,           NULL};
     gc_timed_part part[2 * CHECKS];
     gc_rows_timing t = {.job = gpuconv_arrays_job_default(),
+                        .sequences = r->packed ? &packed : NULL,
                         .in_step = timed != CONVOLUTION,
                         .array = {m->array[X], m->array[Y], m->array[H]},
                         .part = part,
                         .parts = both ? 2 * CHECKS : CHECKS,
                         .runs = b->runs};
     t.seconds = seconds;
-    t.job.signal = (gpuconv_rows){NULL, r->type, m->rows, r->frames, r->frames, 1, m->starts, m->lengths};
+    t.job.signal = (gpuconv_rows){NULL, r->type, m->rows, r->frames, r->frames, 1, NULL, NULL};
     t.job.response = (gpuconv_rows){NULL, r->type, m->responses, r->taps, r->taps, 1, NULL, NULL};
     t.job.output = t.job.signal;
     t.job.hop = r->hop;

@@ -223,8 +223,8 @@ typedef struct gc_job_shape {
                             multiples of 16 bytes; else 0 */
     int64_t bare_halves; /* signal and output are such rows of GPUCONV_SAMPLE_F16, the response may have any type; there
                             are neither gates, gain, hop nor accumulation */
-    int64_t plain;       /* GRADIENT_BOTH: signal, output, response and signal_gradient have one type; there is neither
-                            gain nor accumulation */
+    int64_t plain;       /* GRADIENT_BOTH: signal, output, response and signal_gradient have one type; there is no
+                            gain */
     int64_t spread;      /* a sum of gc_job_arrays: those whose step is not 1 */
 } gc_job_shape;
 

@@ -95,6 +95,7 @@ void gc_job_split(const gpuconv_arrays_job *job, gpuconv_arrays_job part[2]) {
     part[0] = part[1] = *job;
     part[0].operation = GPUCONV_ARRAYS_GRADIENT_SIGNAL;
     part[0].signal = job->signal_gradient;
+    part[0].accumulate = false;
     part[1].operation = GPUCONV_ARRAYS_GRADIENT_RESPONSE;
     part[1].response = job->response_gradient;
 }
@@ -259,8 +260,8 @@ static gpuconv_status check_both(const gpuconv_arrays *place, const gpuconv_arra
         status = gc_job_check(place, &part[1], &second, error);
     s->operation = job->operation;
     s->halves = x->type == gx->type && job->response_gradient.type == gx->type ? s->halves : 0;
-    s->plain = x->type == y->type && x->type == gx->type && (job->prepared || x->type == job->response.type) &&
-               !job->gain && !job->accumulate;
+    s->plain =
+        x->type == y->type && x->type == gx->type && (job->prepared || x->type == job->response.type) && !job->gain;
     s->spread = spread_arrays(job);
     return status;
 }

@@ -98,23 +98,33 @@ static char *make_array(const gc_timed_array *array, int64_t sample) {
     return at;
 }
 
-/* Measures the runs of a job after a warm-up. */
-static gpuconv_status run_job(gpuconv_arrays *arrays, const gpuconv_arrays_job *job, const gc_rows_timing *t,
-                              gpuconv_error *error) {
-    size_t bytes = 0;
-    gpuconv_status status = gpuconv_arrays_workspace(arrays, job, &bytes, error);
-    void *workspace = !status && bytes ? gc_calloc((int64_t)bytes, 1) : NULL;
-    if (!status && bytes && !workspace)
-        return gc_fail_memory(error, "the benchmark");
+/* Does all jobs of a run. */
+static gpuconv_status run_jobs(gpuconv_arrays *arrays, const gpuconv_arrays_job *whole, const gc_rows_timing *t,
+                               int64_t *table, gpuconv_error *error) {
+    gpuconv_status status =
+        t->sequences ? gpuconv_sequences_sort(arrays, t->sequences, table, NULL, error) : GPUCONV_OK;
+    for (int k = 0; k < gc_timed_jobs(t) && !status; k++) {
+        const gpuconv_arrays_job job = gc_timed_job(t, whole, table, k);
+        status = gpuconv_arrays_run(arrays, &job, NULL, 0, NULL, error);
+    }
+    return status;
+}
+
+/* Measures the runs after a warm-up. */
+static gpuconv_status time_runs(gpuconv_arrays *arrays, const gpuconv_arrays_job *whole, const gc_rows_timing *t,
+                                gpuconv_error *error) {
+    const int64_t numbers = gc_timed_table(t->sequences);
+    int64_t *table = numbers ? gc_calloc(numbers, sizeof *table) : NULL;
+    gpuconv_status status = !numbers || table ? GPUCONV_OK : gc_fail_memory(error, "the benchmark");
     for (int run = -1; run < t->runs && !status; run++) {
         const double begin = gc_now();
-        status = gpuconv_arrays_run(arrays, job, workspace, bytes, NULL, error);
+        status = run_jobs(arrays, whole, t, table, error);
         if (run >= 0)
             t->seconds[run] = gc_now() - begin;
         if (!status && gc_cancelled())
             status = gc_fail_cancelled(error, "the benchmark");
     }
-    free(workspace);
+    free(table);
     return status;
 }
 
@@ -129,7 +139,7 @@ gpuconv_status gc_cpu_time_rows(const gpuconv_config *config, const gc_rows_timi
             status = gc_fail_memory(error, "the benchmark");
     }
     if (!status)
-        status = run_job(arrays, &job, t, error);
+        status = time_runs(arrays, &job, t, error);
     for (int i = 0; i < t->parts && !status; i++) {
         const gc_timed_part *p = &t->part[i];
         const gpuconv_rows *rows = gc_timed_rows(&job, p->array);

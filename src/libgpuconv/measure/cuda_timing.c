@@ -245,9 +245,12 @@ gpuconv_status gc_cuda_time_plan(const gpuconv_plan *plan, const gc_timing *timi
 /* ---- Rows (gpuconv_arrays.h), without the bus -------------------------------------------------------------------- */
 
 typedef struct rows_run {
+    const gc_rows_timing *timing;
     gpuconv_arrays *arrays;
-    gpuconv_arrays_plan *plan;
-    gpuconv_arrays_job job[COPIES];
+    gpuconv_arrays_plan *plan[GPUCONV_SEQUENCE_CLASSES_MAX]; /* of each job of a run */
+    gpuconv_arrays_job whole[COPIES];
+    gpuconv_sequences sequences; /* with offsets on the device */
+    int64_t *table;
     void *workspace;
     size_t bytes;
     int copies, next;
@@ -257,8 +260,13 @@ typedef struct rows_run {
 static cudaError_t launch_rows(void *context, cudaStream_t stream) {
     rows_run *r = context;
     const int copy = r->next++ % r->copies;
-    return gpuconv_arrays_plan_run(r->plan, &r->job[copy], r->workspace, r->bytes, stream, &r->error) ? cudaErrorUnknown
-                                                                                                      : cudaSuccess;
+    gpuconv_status status =
+        r->table ? gpuconv_sequences_sort(r->arrays, &r->sequences, r->table, stream, &r->error) : GPUCONV_OK;
+    for (int k = 0; k < gc_timed_jobs(r->timing) && !status; k++) {
+        const gpuconv_arrays_job job = gc_timed_job(r->timing, &r->whole[copy], r->table, k);
+        status = gpuconv_arrays_plan_run(r->plan[k], &job, r->workspace, r->bytes, stream, &r->error);
+    }
+    return status ? cudaErrorUnknown : cudaSuccess;
 }
 
 /* Allocates an array on the device with its samples, or NaN. Returns NULL after an error. */
@@ -271,43 +279,36 @@ static void *make_array(gc_cuda_timer *t, const gc_timed_array *array, int64_t s
     return t->resources.err ? NULL : at;
 }
 
-/* Copies `starts` or `lengths` of rows to the device. Returns NULL for NULL and after an error. */
-static const int64_t *copy_numbers(gc_cuda_timer *t, const int64_t *numbers, int64_t count) {
-    return numbers ? gc_cuda_upload(&t->resources, numbers, count * (int64_t)sizeof *numbers) : NULL;
-}
-
 /* Allocates and fills the copies of the arrays: one where a run writes more than the cache keeps. */
 static void make_copies(gc_cuda_timer *t, const gc_rows_timing *timing, rows_run *r, int64_t cache) {
     int64_t written = 0;
     for (int c = 0; c < COPIES; c++)
-        r->job[c] = timing->job;
+        r->whole[c] = timing->job;
     for (int i = 0; i < GC_JOB_ARRAYS; i++)
         if (!timing->array[i].samples)
-            written += timing->array[i].elements * gc_job_sample_bytes(gc_timed_rows(&r->job[0], i)->type);
+            written += timing->array[i].elements * gc_job_sample_bytes(gc_timed_rows(&r->whole[0], i)->type);
     r->copies = written > 2 * cache ? 1 : COPIES;
     for (int c = 0; c < r->copies; c++)
         for (int i = 0; i < GC_JOB_ARRAYS && !t->resources.err; i++) {
-            gpuconv_rows *rows = gc_timed_rows(&r->job[c], i);
+            gpuconv_rows *rows = gc_timed_rows(&r->whole[c], i);
             if (!timing->array[i].elements)
                 continue;
             rows->data = make_array(t, &timing->array[i], gc_job_sample_bytes(rows->type));
-            rows->starts = copy_numbers(t, rows->starts, rows->rows);
-            rows->lengths = copy_numbers(t, rows->lengths, rows->rows);
         }
 }
 
 /* Gives the jobs of a step of training their transforms, which a convolution leaves before both gradients. */
 static gpuconv_status make_transforms(gc_cuda_timer *t, rows_run *r, gpuconv_error *error) {
-    const int64_t bytes = (int64_t)gpuconv_arrays_plan_transforms(r->plan);
+    const int64_t bytes = (int64_t)gpuconv_arrays_plan_transforms(r->plan[0]);
     gpuconv_status status = GPUCONV_OK;
     for (int c = 0; c < r->copies && bytes; c++)
-        r->job[c].transforms = gc_cuda_timer_memory(t, bytes, 0xff);
-    if (!bytes || r->job[0].operation != GPUCONV_ARRAYS_GRADIENT_BOTH)
+        r->whole[c].transforms = gc_cuda_timer_memory(t, bytes, 0xff);
+    if (!bytes || r->whole[0].operation != GPUCONV_ARRAYS_GRADIENT_BOTH)
         return GPUCONV_OK;
-    const gpuconv_rows *y = &r->job[0].output;
+    const gpuconv_rows *y = &r->whole[0].output;
     void *output = gc_cuda_timer_memory(t, y->rows * y->frames * gc_job_sample_bytes(y->type), 0xff), *workspace = NULL;
     for (int c = 0; c < r->copies && !status && !t->resources.err; c++) {
-        gpuconv_arrays_job forward = r->job[c];
+        gpuconv_arrays_job forward = r->whole[c];
         size_t needed = 0;
         forward.operation = GPUCONV_ARRAYS_CONVOLVE;
         forward.output.data = output;
@@ -319,10 +320,31 @@ static gpuconv_status make_transforms(gc_cuda_timer *t, rows_run *r, gpuconv_err
     return status;
 }
 
+/* Makes the plans of the jobs of a run, their workspace, and the table of packed rows. */
+static gpuconv_status make_plans(gc_cuda_timer *t, rows_run *r, gpuconv_error *error) {
+    const gpuconv_sequences *s = r->timing->sequences;
+    gpuconv_status status = GPUCONV_OK;
+    if (s) {
+        r->sequences = *s;
+        r->sequences.offsets =
+            gc_cuda_upload(&t->resources, s->offsets, (s->sequences + 1) * (int64_t)sizeof *s->offsets);
+        r->table = gc_cuda_timer_memory(t, gc_timed_table(s) * (int64_t)sizeof *r->table, 0xff);
+    }
+    for (int k = 0; k < gc_timed_jobs(r->timing) && !status && !t->resources.err; k++) {
+        const gpuconv_arrays_job job = gc_timed_job(r->timing, &r->whole[0], r->table, k);
+        status = gpuconv_arrays_plan_new(r->arrays, &job, &r->plan[k], error);
+        if (gpuconv_arrays_plan_workspace(r->plan[k]) > r->bytes)
+            r->bytes = gpuconv_arrays_plan_workspace(r->plan[k]);
+    }
+    if (!status && r->bytes)
+        r->workspace = gc_cuda_timer_memory(t, (int64_t)r->bytes, 0xff);
+    return status;
+}
+
 gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_timing *timing, gpuconv_error *error) {
     gc_device device;
     gc_cuda_timer t;
-    rows_run r = {0};
+    rows_run r = {.timing = timing};
     gpuconv_status status = gc_backend_cuda.probe(config, &device, error);
     if (!status)
         status = gpuconv_arrays_new_cuda(device.number, &r.arrays, error);
@@ -330,24 +352,21 @@ gpuconv_status gc_cuda_time_rows(const gpuconv_config *config, const gc_rows_tim
         return status;
     gc_cuda_timer_init(&t, device.number);
     make_copies(&t, timing, &r, device.cache);
-    if (!t.resources.err)
-        status = gpuconv_arrays_plan_new(r.arrays, &r.job[0], &r.plan, error);
-    r.bytes = gpuconv_arrays_plan_workspace(r.plan);
-    if (!status && r.bytes)
-        r.workspace = gc_cuda_timer_memory(&t, (int64_t)r.bytes, 0xff);
-    if (!status && timing->in_step)
+    status = make_plans(&t, &r, error);
+    if (!status && timing->in_step && !timing->sequences)
         status = make_transforms(&t, &r, error);
     if (!status)
         gc_cuda_timer_run(&t, launch_rows, &r, timing->runs, timing->seconds);
     for (int i = 0; i < timing->parts && !status; i++) {
         const gc_timed_part *p = &timing->part[i];
-        const gpuconv_rows *rows = gc_timed_rows(&r.job[i % r.copies], p->array);
+        const gpuconv_rows *rows = gc_timed_rows(&r.whole[i % r.copies], p->array);
         const int64_t sample = gc_job_sample_bytes(rows->type);
         gc_cuda_timer_copy(&t, p->to, (const char *)rows->data + p->first * sample, p->count * sample,
                            cudaMemcpyDeviceToHost);
     }
     const gpuconv_status ended = gc_cuda_timer_end(&t, status || r.error.status ? NULL : error);
-    gpuconv_arrays_plan_free(r.plan);
+    for (int k = 0; k < gc_timed_jobs(timing); k++)
+        gpuconv_arrays_plan_free(r.plan[k]);
     gpuconv_arrays_free(r.arrays);
     if (!status && r.error.status && error)
         *error = r.error;

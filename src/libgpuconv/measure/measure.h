@@ -39,9 +39,12 @@ typedef struct gc_timed_part {
     void *to;
 } gc_timed_part;
 
-/* A job of rows to time. */
+/* A job of rows to time, without gates. */
 typedef struct gc_rows_timing {
-    gpuconv_arrays_job job; /* `data` of its arrays is ignored; `starts` and `lengths` are in host memory */
+    gpuconv_arrays_job job; /* `data` of its arrays is ignored */
+    /* NULL, or packed rows, whose `offsets` are in host memory: a run sorts them and has the jobs of every class; the
+     * longest sequence has at least as many frames as the response has taps. */
+    const gpuconv_sequences *sequences;
     bool in_step; /* of training: a convolution leaves the transforms that it can leave, both gradients take them */
     gc_timed_array array[GC_JOB_ARRAYS]; /* in the order of gc_job_arrays */
     const gc_timed_part *part;           /* is filled in after the runs, NaN where the job wrote nothing */
@@ -55,6 +58,38 @@ static inline gpuconv_rows *gc_timed_rows(gpuconv_arrays_job *job, int array) {
     gpuconv_rows *const all[GC_JOB_ARRAYS] = {&job->signal, &job->output, &job->response, &job->signal_gradient,
                                               &job->response_gradient};
     return all[array];
+}
+
+/* Returns the numbers of the table of gpuconv_sequences_sort. */
+static inline int64_t gc_timed_table(const gpuconv_sequences *s) {
+    return s ? s->classes * 2 * s->sequences * s->channels : 0;
+}
+
+/* Returns how many jobs a run consists of. */
+static inline int gc_timed_jobs(const gc_rows_timing *t) {
+    return t->sequences ? t->sequences->classes : 1;
+}
+
+/* Returns job `number` of a run of `whole`, which has data. Packed rows have a job for each class, from the longest
+ * sequences on; the gradient by the response is summed over them. */
+static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, const gpuconv_arrays_job *whole,
+                                              const int64_t *table, int number) {
+    gpuconv_arrays_job job = *whole;
+    const gpuconv_sequences *s = t->sequences;
+    if (!s)
+        return job;
+    const int class = s->classes - 1 - number;
+    const int64_t rows = s->sequences * s->channels, taps = job.response.frames;
+    gpuconv_rows *const packed[] = {&job.signal, &job.output, &job.signal_gradient};
+    for (int i = 0; i < 3; i++) {
+        packed[i]->rows = rows;
+        packed[i]->frames = s->bounds[class];
+        packed[i]->starts = table + class * 2 * rows;
+        packed[i]->lengths = table + (class * 2 + 1) * rows;
+    }
+    job.response.frames = job.response_gradient.frames = taps < s->bounds[class] ? taps : s->bounds[class];
+    job.accumulate = job.operation == GPUCONV_ARRAYS_GRADIENT_BOTH && number > 0;
+    return job;
 }
 
 /* A batch to time on several devices at once, each signal with its own response. */

@@ -519,7 +519,7 @@ static gpuconv_rows rows_for(const gpuconv_rows *array, gpuconv_sample_type type
 typedef struct copied_array {
     const gpuconv_rows *array, *gate; /* gate: of a source, or NULL */
     gpuconv_rows *copy;
-    bool written;
+    bool written, added;
 } copied_array;
 
 /* Queues a call with copies: sources are copied to the workspace, through their gates, and targets come from there.
@@ -531,21 +531,22 @@ static cudaError_t run_copied(const gc_cuda_call *call, cudaStream_t stream) {
     gpuconv_arrays_job plain = *job;
     gc_cuda_call inner = *call;
     char *workspace = (char *)call->workspace + call->plan.copies_at;
-    copied_array all[GC_JOB_ARRAYS] = {{&job->signal, gated ? job->pre : NULL, &plain.signal, false},
-                                       {&job->output, gated ? job->post : NULL, &plain.output, false},
-                                       {&job->response, NULL, &plain.response, false},
-                                       {&job->signal_gradient, NULL, &plain.signal_gradient, false},
-                                       {&job->response_gradient, NULL, &plain.response_gradient, false}};
+    copied_array all[GC_JOB_ARRAYS] = {{&job->signal, gated ? job->pre : NULL, &plain.signal, false, false},
+                                       {&job->output, gated ? job->post : NULL, &plain.output, false, false},
+                                       {&job->response, NULL, &plain.response, false, false},
+                                       {&job->signal_gradient, NULL, &plain.signal_gradient, false, false},
+                                       {&job->response_gradient, NULL, &plain.response_gradient, false, false}};
     cudaError_t err = cudaSuccess;
     for (int i = 0; i < GC_JOB_ARRAYS; i++) {
         copied_array *a = &all[i];
         if (!(call->plan.copies & 1 << i))
             continue;
         a->written = both ? i > 2 : a->array == gc_job_written(job);
-        const bool floats = a->gate || (a->written && (gated || job->accumulate));
+        a->added = a->written && job->accumulate && a->array != &job->signal_gradient;
+        const bool floats = a->gate || a->added || (a->written && gated);
         *a->copy = rows_for(a->array, floats ? GPUCONV_SAMPLE_F32 : a->array->type, &workspace);
         const gck_gates gates = {.source = gc_cuda_kernel_rows_if(a->gate)};
-        plain.accumulate = plain.accumulate && !a->written;
+        plain.accumulate = plain.accumulate && !a->added;
         if (!a->written)
             GC_CUDA_TRY(err, move_gated(a->array, &gates, a->copy, false, stream));
     }
@@ -560,7 +561,7 @@ static cudaError_t run_copied(const gc_cuda_call *call, cudaStream_t stream) {
     gates.source = (gck_rows){.data = NULL};
     for (int i = 0; i < GC_JOB_ARRAYS; i++)
         if (all[i].written)
-            GC_CUDA_TRY(err, move_gated(all[i].copy, &gates, all[i].array, job->accumulate, stream));
+            GC_CUDA_TRY(err, move_gated(all[i].copy, &gates, all[i].array, all[i].added, stream));
     return err;
 }
 

@@ -48,9 +48,9 @@ int64_t gc_cuda_items_pieces(int64_t rows, int64_t frames) {
     return rows + frames / (PIECE - HOP_MAX) + 1;
 }
 
-/* Lays out a row for transforms of one size. Returns false if the size does not take it: only the last one takes
- * responses of several parts. work: receives the time that it takes. */
-static bool lay_out(int size, gck_item *row, double *work) {
+/* Lays out a row for transforms of one size and estimates its time, in that of a short transform. Returns false if the
+ * size does not take the row: only the last one takes responses of several parts. */
+static bool estimate_work(int size, gck_item *row, double *work) {
     const int64_t points = gck_item_query(size).points, total = row->frames + (int64_t)row->taps - 1;
     row->size = size;
     row->part = row->taps <= points + points / 2 ? row->taps : (int)points;
@@ -66,7 +66,7 @@ int gc_cuda_items_cut(const gck_item *row, gck_item *pieces) {
     double least = HUGE_VAL;
     for (int size = 0; size < GCK_ITEM_SIZES; size++) {
         double work;
-        if (lay_out(size, &piece, &work) && work < least) {
+        if (estimate_work(size, &piece, &work) && work < least) {
             least = work;
             best = piece;
         }

@@ -62,12 +62,12 @@ static cudaError_t copy_rows(const gc_motion_gpu *g, float *to, const float *fro
 /* Uploads the filters tap after tap. */
 static const float *upload_filters(gc_cuda_resources *r, const float *filters) {
     enum { ROWS = GC_DELAY_PHASES + 1, TAPS = GC_DELAY_TAPS };
-    float *turned = gc_cuda_host_table(r, (int64_t)ROWS * TAPS, sizeof *turned);
-    for (int p = 0; turned && p < ROWS; p++)
+    float *by_tap = gc_cuda_host_table(r, (int64_t)ROWS * TAPS, sizeof *by_tap);
+    for (int p = 0; by_tap && p < ROWS; p++)
         for (int k = 0; k < TAPS; k++)
-            turned[k * ROWS + p] = filters[p * TAPS + k];
-    const float *on_device = gc_cuda_upload(r, turned, (int64_t)ROWS * TAPS * (int64_t)sizeof *turned);
-    free(turned);
+            by_tap[k * ROWS + p] = filters[p * TAPS + k];
+    const float *on_device = gc_cuda_upload(r, by_tap, (int64_t)ROWS * TAPS * (int64_t)sizeof *by_tap);
+    free(by_tap);
     return on_device;
 }
 

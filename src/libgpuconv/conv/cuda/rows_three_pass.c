@@ -220,7 +220,7 @@ static gck_3pass_blocks signal_blocks(const work *w, const gpuconv_rows *array, 
                           .lo = (int)p->lo,
                           .kept = (int)p->hop,
                           .scale = 1.0f,
-                          .accumulate = w->job->accumulate,
+                          .accumulate = w->job->accumulate && w->job->operation != GPUCONV_ARRAYS_GRADIENT_BOTH,
                           .packed = p->packed};
     if (p->shared) {
         const gc_job_shape *s = &w->call->shape;
