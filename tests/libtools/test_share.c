@@ -192,7 +192,7 @@ static void a_batch_that_fails_fast_ends_before_it_looks_for_devices(void **stat
 }
 
 static double alone(const gc_batch_rates *r, double rows, int cores, int devices) {
-    return devices ? r->start + (devices - 1) * r->next + rows * fmax(r->gpu / devices, r->host / cores)
+    return devices ? r->start + (devices - 1) * r->next + rows * fmax(fmax(r->gpu / devices, r->host / cores), r->write)
                    : rows * (r->host + r->cpu) / cores;
 }
 
@@ -204,7 +204,7 @@ static void a_division_is_faster_than_cores_or_gpus_alone(void **state) {
     for (int i = 0; i < 3 * 3 * 2 * 2; i++)
         for (int64_t rows = 16; rows < 10000000; rows *= 8)
             for (int devices = 0; devices <= MOST_GPUS; devices++) {
-                const gc_batch_rates r = {host[i / 18], cpu[i % 3], one_gpu[i / 3 % 3], 0.75, 0.25};
+                const gc_batch_rates r = {host[i / 18], cpu[i % 3], one_gpu[i / 3 % 3], 0.75, 0.25, rows % 3 * 4e-6};
                 const int w = cores[i / 9 % 2];
                 const gc_batch_share s = gc_batch_divide(&r, rows, w, devices);
                 for (int d = 0; d <= devices && s.gpus; d++)
@@ -215,7 +215,7 @@ static void a_division_is_faster_than_cores_or_gpus_alone(void **state) {
                 assert_true(s.gpus == 0 || (s.feeders >= s.devices && s.feeders <= w));
                 if (s.devices == 0)
                     assert_true(s.seconds == alone(&r, (double)rows, w, 0));
-                const gc_batch_rates ideal = {r.host, r.cpu, 0, r.start, r.next};
+                const gc_batch_rates ideal = {r.host, r.cpu, 0, r.start, r.next, 0};
                 assert_true(s.gpus <= gc_batch_divide(&ideal, rows, w, 1).gpus);
                 both += s.gpus > 0;
             }
@@ -224,19 +224,22 @@ static void a_division_is_faster_than_cores_or_gpus_alone(void **state) {
 
 static void a_batch_shorter_than_the_start_of_a_gpu_stays_on_the_cores(void **state) {
     (void)state;
-    const gc_batch_rates r = {4e-4, 5e-4, 8e-6, 0.75, 0.25}; /* utterances of 10 s, each with its own response */
+    const gc_batch_rates r = {4e-4, 5e-4, 8e-6, 0.5, 0.5, 0}; /* utterances of 10 s, each with its own response */
     assert_int_equal(gc_batch_divide(&r, 16384, 32, 2).devices, 0);
+    const gc_batch_rates slowed = {4e-4, 1.4e-3, 8e-6, 0.5, 0.5, 4e-5}; /* as measured where memory is new */
+    assert_int_equal(gc_batch_divide(&slowed, 16384, 32, 2).devices, 0);
     const gc_batch_share two = gc_batch_divide(&r, 262144, 32, 2), one = gc_batch_divide(&r, 16384, 2, 1);
     assert_true(two.devices > 0 && two.gpus > 0.5 && one.devices == 1 && one.gpus > 0.5);
 }
 
 static void cores_slower_than_their_costs_leave_rows_to_the_gpus(void **state) {
     (void)state;
-    gc_batch_rates r = {9e-4, 5.1e-3, 6e-5, 0.75, 0.25}; /* rows of 30 s, each with its own response of 6 s */
+    gc_batch_rates r = {9e-4, 5.1e-3, 6e-5, 0.5, 0.5, 1.4e-4}; /* rows of 30 s, each with its own response of 6 s */
     assert_int_equal(gc_batch_divide(&r, 4096, 32, 2).devices, 0);
     __real_gc_batch_measured(&r, 15.6e-3);
     const gc_batch_share s = gc_batch_divide(&r, 4096, 32, 2);
     assert_true(s.gpus > 0 && s.gpus < 1 && s.seconds < 1.2);
+    assert_true(s.gpu == r.write); /* the GPUs wait for the files */
     __real_gc_batch_measured(&r, 1e-4);
     assert_true(r.cpu > 0 && r.host > 0 && gc_batch_divide(&r, 4096, 32, 2).devices == 0);
 }

@@ -21,6 +21,7 @@
 #include "share.h"
 #include "worker.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,9 +59,9 @@ typedef struct batch_state {
      * take, and the place from which on only the GPUs do. */
     int64_t todo_any, todo_gpus;
     gc_batch_share share;
-    bool decided; /* whether GPUs are used, and `share` */
+    bool expected, decided; /* whether GPUs may be used, and whether they are; with `share` */
     gpu_state gpu[GC_BATCH_DEVICES];
-    pthread_cond_t gpus_changed;        /* decided, share, gpu[] */
+    pthread_cond_t gpus_changed;        /* expected, decided, share, gpu[] */
     int active;                         /* threads that have not ended */
     int slotless;                       /* workers that could not get a slot */
     bool unavailable[GC_BATCH_DEVICES]; /* devices whose failure was noted */
@@ -527,13 +528,14 @@ static int64_t left_for_gpus(const batch_state *s) {
     return gc_max(0, s->todo_count - gc_max(s->todo_next, s->todo_any));
 }
 
-/* Waits until the cores have computed `entries`, or have none left to begin. Returns how many they have computed. */
-static int64_t await_entries(batch_state *s, int64_t entries) {
+/* Waits until the cores have computed `entries` and the time is `until`, or they have none left to begin. Returns how
+ * many they have computed. */
+static int64_t await_entries(batch_state *s, int64_t entries, double until) {
     static const struct timespec step = {.tv_nsec = 500000};
     while (true) {
         pthread_mutex_lock(&s->lock);
         const int64_t done = s->progress.done + s->progress.failed;
-        const bool ends = done >= entries || !left_for_cores(s, false) || batch_ends(s);
+        const bool ends = (done >= entries && gc_now() >= until) || !left_for_cores(s, false) || batch_ends(s);
         pthread_mutex_unlock(&s->lock);
         if (ends)
             return done;
@@ -541,12 +543,13 @@ static int64_t await_entries(batch_state *s, int64_t entries) {
     }
 }
 
-/* Returns the seconds of a core for an entry, those of all cores over the entries after the first of each worker; 0 if
- * there are too few. */
+/* Returns the seconds of a core for an entry, those of all cores over the entries after the first of each worker, in a
+ * time in which new memory no longer tells; 0 if there are too few. */
 static double measure_cores(batch_state *s) {
-    const int64_t before = await_entries(s, s->workers);
+    static const double least = 0.01;
+    const int64_t before = await_entries(s, s->workers, 0);
     const double began = gc_now();
-    const int64_t entries = await_entries(s, before + 2 * s->workers) - before;
+    const int64_t entries = await_entries(s, before + s->workers, began + least) - before;
     return entries < s->workers ? 0 : (gc_now() - began) * gc_processor_count() / (double)entries;
 }
 
@@ -558,6 +561,8 @@ static gpuconv_status decide(batch_state *s, int *count, gpuconv_error *why, gpu
     gc_batch_share share = divide_measured(s, measured, false, 1);
     pthread_mutex_lock(&s->lock);
     const bool helps = !batch_ends(s) && (needed || share.devices > 0);
+    s->expected = helps; /* the driver starts as they are counted */
+    s->share = share;
     pthread_mutex_unlock(&s->lock);
     const gpuconv_status status = helps ? select_devices(s, count, why, error) : GPUCONV_OK;
     share = *count > 0 ? divide_measured(s, measured, true, *count) : (gc_batch_share){0};
@@ -656,10 +661,12 @@ static bool gpus_end_sooner(const batch_state *s) {
     return s->todo_next >= s->todo_any && (double)left_for_gpus(s) * s->share.gpu < s->share.core;
 }
 
-/* Returns whether a thread waits while the first GPU starts, if GPUs are faster than all cores. A quarter of the
- * threads waits: beside cores that are all busy a start takes half as long again (docs/experiments/corpus.md). */
+/* Returns whether a thread waits while the first GPU starts. Beside a part b of the cores that is busy, a start takes
+ * 1 + 0.75 b^2 times as long (docs/experiments/corpus.md). If all cores do r times what the GPUs do, those do in a
+ * start what the GPUs do in r b of it, so that most is gained with b = r / 1.5. */
 static bool leaves_room(const batch_state *s, const batch_thread *t) {
-    return s->share.gpu * s->workers < s->share.core && t->number >= (s->workers + 1) * 3 / 4;
+    const double cores = s->share.gpu * s->workers / s->share.core;
+    return s->share.gpus > 0 && t->number >= ceil(cores / 1.5 * s->workers);
 }
 
 /* Returns the device that a thread feeds, an index into state->device; -1: there is none. The threads take the devices
@@ -683,7 +690,7 @@ static source next_source(const batch_thread *t) {
     for (int i = 0; i < s->devices && usable; i++)
         ready = ready || s->gpu[i] == GPU_READY;
     const bool feeds = left_for_gpus(s) > 0 && !t->no_slot && t->number < s->share.feeders;
-    const bool starts = s->decided && !lost && !ready, cores = left_for_cores(s, lost) > 0;
+    const bool starts = s->expected && !lost && !ready, cores = left_for_cores(s, lost) > 0;
     if (batch_ends(s))
         return SOURCE_NONE;
     if (feeds && gpu == GPU_READY)

@@ -2,7 +2,8 @@
  * Batches that cores and GPUs share.
  *
  * The cores begin. The time of their first rows and the costs of a GPU say whether GPUs shorten the batch, and how
- * many. While the first one starts, the cores go on. Then each worker takes the next row of the list, the cores from
+ * many. While the first one starts, some cores go on, the fewer the slower they are beside the GPUs, because busy cores
+ * make a start longer (docs/experiments/corpus.md). Then each worker takes the next row of the list, the cores from
  * its beginning and the GPUs from its end, so that both end together whatever their speed is. Near the end the cores
  * take no row that the GPUs would begin and end sooner. Where a row was computed is in results.jsonl, and --resume
  * computes it there again.
@@ -21,6 +22,7 @@ typedef struct gc_batch_rates {
     double host;        /* of a core for the files and rooms of a row, wherever it is convolved */
     double cpu, gpu;    /* of a core and of a GPU for its convolution; of a GPU with the bus */
     double start, next; /* until the first GPU convolves, and until each further one does */
+    double write;       /* of all cores together to write its output */
 } gc_batch_rates;
 
 typedef struct gc_batch_share {
@@ -32,7 +34,7 @@ typedef struct gc_batch_share {
 } gc_batch_share;
 
 /* Returns the division with which a batch of `rows` rows ends first on `cores` cores and up to `devices` GPUs. GPUs
- * that save less than a tenth of the time are not used. */
+ * that save less than a quarter of the time are not used: they make the cores slower while they start. */
 gc_batch_share gc_batch_divide(const gc_batch_rates *rates, int64_t rows, int cores, int devices);
 
 /* Sets the seconds of a core so that a row takes the measured time. If this is shorter than the estimate, files and
