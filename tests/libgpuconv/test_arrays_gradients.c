@@ -132,6 +132,7 @@ typedef struct trial {
     array pre, post; /* those that the job points to */
     float *gain, *skip;
     gpuconv_ir *ir; /* the routes, or NULL */
+    int64_t least;  /* every row has more frames, of its largest length */
     double *want;   /* of the array that is written */
 } trial;
 
@@ -266,8 +267,11 @@ static const gpuconv_rows *make_gate(oracle_random *random, const array *of, arr
 static void trial_fill(trial *t, int64_t signals, int64_t responses, int64_t outputs) {
     oracle_random *r = &t->random;
     const bool many = signals > 100;
-    const int64_t frames = 1 + oracle_below(r, many ? 150 : oracle_below(r, 3) ? 60 : 3000);
-    const int64_t taps = 1 + oracle_below(r, many ? 120 : oracle_below(r, 3) ? 40 : 2500), total = frames + taps - 1;
+    const int64_t most_frames = many ? 150 : oracle_below(r, 3) ? 60 : 3000;
+    const int64_t most_taps = many ? 120 : oracle_below(r, 3) ? 40 : 2500;
+    const int64_t frames = t->least + 1 + oracle_below(r, most_frames),
+                  taps = t->least + 1 + oracle_below(r, most_taps);
+    const int64_t total = frames + taps - 1;
     t->signal = array_new(r, signals, frames, t->job.operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL);
     t->response = array_new(r, responses, taps, t->job.operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE);
     t->output = array_new(r, outputs, 1 + oracle_below(r, total + 5), t->job.operation == GPUCONV_ARRAYS_CONVOLVE);
@@ -308,6 +312,21 @@ static void random_jobs_follow_their_definition(void **state) {
         }
         trial_run(&t, what);
         gpuconv_responses_free(kept);
+        trial_free(&t);
+    }
+}
+
+/* Gradients that are longer than convolutions with one transform. */
+static void long_gradients_follow_their_definition(void **state) {
+    (void)state;
+    for (int i = 0; i < 12 / HARNESS_FEWER; i++) {
+        char what[64];
+        trial t = {.random = {.state = (uint64_t)(3000 + i)}, .job = gpuconv_arrays_job_default(), .least = 4000};
+        const int64_t rows = 1 + oracle_below(&t.random, 4), responses = 1 + oracle_below(&t.random, rows);
+        t.job.operation = i % 2 ? GPUCONV_ARRAYS_GRADIENT_RESPONSE : GPUCONV_ARRAYS_GRADIENT_SIGNAL;
+        trial_fill(&t, rows, responses, rows);
+        snprintf(what, sizeof what, "long job %d", i);
+        trial_run(&t, what);
         trial_free(&t);
     }
 }
@@ -562,6 +581,7 @@ int main(void) {
         cmocka_unit_test(random_jobs_follow_their_definition),
         cmocka_unit_test(routed_jobs_follow_their_definition),
         cmocka_unit_test(many_products_follow_their_definition),
+        cmocka_unit_test(long_gradients_follow_their_definition),
         cmocka_unit_test(both_gradients_are_those_of_their_jobs),
         cmocka_unit_test(gradients_are_finite_differences),
         cmocka_unit_test(halves_round_to_the_nearest_even),

@@ -242,6 +242,7 @@ typedef struct gc_row_problem {
     int64_t signal, taps; /* frames of the longer operand and of the shorter one */
     int64_t begin, end;   /* frames of the full convolution that are in the output; there are some */
     bool prepared;        /* the transforms of the response are kept */
+    bool gradient;        /* the row need not have the bytes of a file job */
     gc_schedule file;     /* direct or overlap-save, of a file job of these lengths, whose bytes the row has */
     bool given;           /* `file` is to be used */
 } gc_row_problem;

@@ -155,6 +155,7 @@ static void set_operands(const gpuconv_arrays_job *job, const product *p, gc_row
         row->signal = gated_row(&job->output, job->post, p->output);
         row->offset = row->taps.frames - 1 - job->offset;
         row->taps = gc_array_backwards(row->taps);
+        row->gradient = true;
     }
 }
 

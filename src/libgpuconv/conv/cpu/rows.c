@@ -6,9 +6,11 @@
  * file jobs take for responses longer than the signal, is not needed, because the operands can be exchanged. A short
  * convolution has one transform that is as long as its result, whatever part of it is the output: nothing wraps around,
  * so that the row is transformed once, and short transforms of several rows are computed together. Overlap-save has two
- * blocks where the result is longer than half of its transform. An output of few frames (a gradient by the response,
- * some lags of a correlation) needs no transform longer than the taps: the taps are cut into partitions, the products
- * of the spectra of each partition and of its part of the signal are summed, and the sum is transformed back once.
+ * blocks where the result is longer than half of its transform. A gradient of any length has such a transform where
+ * overlap-save has one that is as long; the spectra of rows that share a response are then added up, and the sum is
+ * transformed back. An output of few frames (a gradient by the response, some lags of a correlation) needs no transform
+ * longer than the taps: the taps are cut into partitions, the products of the spectra of each partition and of its part
+ * of the signal are summed, and the sum is transformed back once.
  *
  * Convolution. Blocks of a contiguous signal are transformed where they are, and blocks of a contiguous output are
  * written where they belong; only the blocks at the ends, and arrays with another step, go through scratch memory.
@@ -99,17 +101,19 @@ static void cost_overlap_save(const gc_problem *problem, const gc_device *device
     c->cost = overlap_save_seconds(&problem->row, costs);
 }
 
-/* Returns the seconds of one transform of the whole convolution; HUGE_VAL if it is too long, or the schedule given. */
-static double whole_seconds(const gc_row_problem *p, const gc_costs *costs, int64_t *points) {
+/* Returns the seconds of one transform of the whole convolution; HUGE_VAL if it is too long, or the schedule given.
+ * longer: may have the frames of an overlap-save transform. */
+static double whole_seconds(const gc_row_problem *p, const gc_costs *costs, bool longer, int64_t *points) {
     const int64_t total = p->signal + p->taps - 1;
     *points = gc_max(GC_FFT_MIN_ROW, gc_power_of_two(total));
-    return p->given || total > GC_ROW_WHOLE_FRAMES ? HUGE_VAL : 3 * gc_cpu_fft_seconds(costs, *points);
+    const bool fits = total <= GC_ROW_WHOLE_FRAMES || (longer && *points <= p->file.transform);
+    return p->given || !fits ? HUGE_VAL : 3 * gc_cpu_fft_seconds(costs, *points);
 }
 
 static void cost_whole(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *c) {
     (void)device;
     int64_t points;
-    c->cost = whole_seconds(&problem->row, costs, &points);
+    c->cost = whole_seconds(&problem->row, costs, problem->row.gradient, &points);
     c->schedule = (gc_schedule){problem->row.taps, points, points, problem->row.taps, 1};
 }
 
@@ -118,7 +122,8 @@ static void cost_whole(const gc_problem *problem, const gc_device *device, const
 static void cost_sum(const gc_problem *problem, const gc_device *device, const gc_costs *costs, gc_choice *c) {
     (void)device;
     int64_t points;
-    const bool whole = whole_seconds(&problem->row, costs, &points) <= overlap_save_seconds(&problem->row, costs);
+    const bool whole =
+        whole_seconds(&problem->row, costs, false, &points) <= overlap_save_seconds(&problem->row, costs);
     const double transforms = (double)(2 * c->schedule.partitions + 1);
     c->cost = whole ? HUGE_VAL : transforms * gc_cpu_fft_seconds(costs, c->schedule.transform);
 }
@@ -167,14 +172,16 @@ static void order(gc_row *row) {
 /* Returns whether two rows have the same lengths, and so the same plan. */
 static bool same_lengths(const gc_row *a, const gc_row *b) {
     return a->signal.frames == b->signal.frames && a->taps.frames == b->taps.frames &&
-           a->output.frames == b->output.frames && a->offset == b->offset && !a->prepared == !b->prepared;
+           a->output.frames == b->output.frames && a->offset == b->offset && !a->prepared == !b->prepared &&
+           a->gradient == b->gradient;
 }
 
 /* Takes the plan of the last row if it would be the same, which depends on the lengths of the operands and on the
  * frames of their convolution that are in the output. Returns whether it is. */
 static bool take_plan(gc_row *row, const gc_row *last) {
     if (row->signal.frames != last->signal.frames || row->taps.frames != last->taps.frames ||
-        row->begin != last->begin || row->end != last->end || !row->prepared != !last->prepared)
+        row->begin != last->begin || row->end != last->end || !row->prepared != !last->prepared ||
+        row->gradient != last->gradient)
         return false;
     row->schedule = last->schedule;
     row->algorithm = last->algorithm;
@@ -201,6 +208,7 @@ gpuconv_status gc_row_plan(const gc_costs *costs, gc_row *row, gc_row *last, gpu
                                         .begin = row->begin,
                                         .end = row->end,
                                         .prepared = row->prepared,
+                                        .gradient = row->gradient,
                                         .file = row->schedule,
                                         .given = given}};
     const gc_device device = {.threads = 1};

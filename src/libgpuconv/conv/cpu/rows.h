@@ -38,7 +38,7 @@ typedef enum gc_row_method {
     GC_ROW_WHOLE         /* one transform as long as the convolution; several rows at a time */
 } gc_row_method;
 
-/* Frames of the longest convolution that is computed by one transform. */
+/* Frames of the longest convolution that is computed by one transform: longer ones have the bytes of a file job. */
 enum { GC_ROW_WHOLE_FRAMES = 1 << 13 };
 
 /* y[n] = gain * sum over k of h[k] x[n + offset - k], zeros outside x and h.
@@ -52,6 +52,7 @@ typedef struct gc_row {
     int64_t offset;                /* frame of the full convolution that is output frame 0 */
     int64_t cleared;               /* frames of which those behind output.frames become zero */
     bool accumulate;               /* adds to the output, and clears nothing */
+    bool gradient;                 /* no file job has the bytes of the row */
     const float *gain;             /* NULL: 1 */
     gc_array skip;                 /* is added times *skip_factor, before the gate of the output or after it; no data:
                                       nothing is */
