@@ -321,7 +321,8 @@ GPUCONV_API void gpuconv_arrays_plan_free(gpuconv_arrays_plan *plan);
 
 /**
  * Sequences of different lengths that follow one another in each of several channels, and their classes by length. A
- * job for each class, whose rows have the frames of its longest sequence, computes hardly any padding:
+ * job for each class, whose rows have the frames of its longest sequence, computes hardly any padding. All sequences of
+ * a class together have at most `frames` frames, which bounds the rows that its job needs:
  *
  *      signal, output    sequences * channels rows: row s * channels + c is channel c of the class's sequence s
  *      response          sequences * own rows, or as many as are shared

@@ -136,15 +136,16 @@ class Gpu:
 
     def parts(self, offsets: Any, longest: int, layout: Layout, output: Any) -> Iterator[Part]:
         """Yields classes that the device sorts, from the longest on: the host is then ahead of it. Offsets in host memory tell
-        which there are; of those on the device no more is known than `longest`. output: cleared where no row is, or None."""
+        which there are; of those on the device `longest` is known, and that all sequences of a class have at most the frames of
+        x. output: cleared where no row is, or None."""
         sequences, (frames, channels, own, taps) = len(offsets) - 1, layout
         if isinstance(offsets, np.ndarray):
             lengths = np.sort(np.diff(offsets))
             made = list(classes(lengths[np.searchsorted(lengths, 1) :], channels))
             offsets = self.torch.from_numpy(offsets).to(self.like.device)
         else:
-            steps = (-(-longest // SHORTEST) - 1).bit_length() + 1
-            made = [(sequences, min(longest, SHORTEST << step)) for step in range(steps)]
+            ends = [min(longest, SHORTEST << step) for step in range((-(-longest // SHORTEST) - 1).bit_length() + 1)]
+            made = [(min(sequences, frames // (below + 1)), bound) for below, bound in zip([0, *ends], ends)]
         if not made:
             return
         bounds = [bound for _, bound in made]
@@ -156,7 +157,8 @@ class Gpu:
         for number, (count, bound) in reversed(list(enumerate(made))):
             at = self.address(table) + 8 * number * each
             responses = at + 16 * rows if own else 0
-            yield Part(count, bound, at, at + 8 * rows, responses, responses + 8 * sequences * own)
+            if count:
+                yield Part(count, bound, at, at + 8 * rows, responses, responses + 8 * sequences * own)
 
     def run(self, operation: int, rows: Any, group: int, offset: int, gradient: bool) -> None:
         kept = []  # until the kernels are queued

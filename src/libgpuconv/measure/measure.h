@@ -80,9 +80,10 @@ static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, const gpu
         return job;
     const int class = s->classes - 1 - number;
     const int64_t rows = s->sequences * s->channels, taps = job.response.frames;
+    const int64_t most = s->frames / (class > 0 ? s->bounds[class - 1] + 1 : 1); /* sequences of the class */
     gpuconv_rows *const packed[] = {&job.signal, &job.output, &job.signal_gradient};
     for (int i = 0; i < 3; i++) {
-        packed[i]->rows = rows;
+        packed[i]->rows = (most < 1 ? 1 : most < s->sequences ? most : s->sequences) * s->channels;
         packed[i]->frames = s->bounds[class];
         packed[i]->starts = table + class * 2 * rows;
         packed[i]->lengths = table + (class * 2 + 1) * rows;
