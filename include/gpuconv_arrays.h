@@ -190,8 +190,8 @@ typedef struct gpuconv_arrays_job {
                                 [batch][channels] signals with [channels] responses. `channels`: [batch] responses */
     int64_t offset;        /**< frame of the full convolution that is output frame 0; -2^40..2^40; 0 (default) */
     const float *gain;     /**< where the arrays are: a factor for every row of `signal`; NULL (default): 1 */
-    bool accumulate;       /**< add to the array that is written instead of overwriting it, of GRADIENT_BOTH to
-                                response_gradient alone; false (default) */
+    bool accumulate;       /**< add to the array that is written instead of overwriting it; GRADIENT_BOTH adds to
+                                response_gradient and overwrites signal_gradient. false (default) */
     const gpuconv_responses *prepared; /**< responses made by gpuconv_responses_new or _route at the same place, or on
                                             the CPU at any place on the CPU; NULL (default): `response` holds them.
                                             They serve CONVOLVE and GRADIENT_SIGNAL; GRADIENT_RESPONSE takes only their

@@ -7,8 +7,8 @@ that keeps the length needs of the response only the taps that frames of such a 
     y[n] = sum over k of h[k] x[n + offset - k],    0 <= n, n + offset - k < N:    offset - N < k < offset + N,
 
 so that the jobs of short sequences are short in both. Offsets in host memory are checked. On a GPU the library sorts offsets
-of either memory (gpuconv_sequences_sort). Each class then has rows for all sequences, of which those of its own sequences come
-first; the others have a negative length and take no time.
+of either memory (gpuconv_sequences_sort). Each class then has as many rows as its sequences may be; those of its sequences come
+first, the others have a negative length and take no time.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class Host:
                        self.address(responses) + 8 * first * own if own else 0, 0)
             first += count
 
-    def run(self, operation: int, rows: Any, group: int, offset: int, gradient: bool) -> None:
-        _core.compute_ragged(operation, rows, group, offset, gradient, self.threads)
+    def run(self, operation: int, rows: Any, group: int, offset: int, accumulate: bool) -> None:
+        _core.compute_ragged(operation, rows, group, offset, accumulate, self.threads)
 
 
 class Gpu:
@@ -160,14 +160,14 @@ class Gpu:
             if count:
                 yield Part(count, bound, at, at + 8 * rows, responses, responses + 8 * sequences * own)
 
-    def run(self, operation: int, rows: Any, group: int, offset: int, gradient: bool) -> None:
+    def run(self, operation: int, rows: Any, group: int, offset: int, accumulate: bool) -> None:
         kept = []  # until the kernels are queued
 
         def allocate(count: int) -> int:
             kept.append(self.torch.empty(count, dtype=self.torch.uint8, device=self.like.device))
             return int(kept[0].data_ptr())
 
-        _core.queue_ragged(self.device, operation, rows, group, offset, gradient, allocate, self.stream)
+        _core.queue_ragged(self.device, operation, rows, group, offset, accumulate, allocate, self.stream)
 
 
 def classes(lengths: np.ndarray, channels: int) -> Iterator[tuple[int, int]]:
@@ -183,36 +183,34 @@ def classes(lengths: np.ndarray, channels: int) -> Iterator[tuple[int, int]]:
 
 
 class Packing(NamedTuple):
-    """Offsets of packed sequences, in host memory, where they are checked, or on the device with the frames of the longest
-    sequence; else `longest` may be 0."""
+    """Offsets of packed sequences, and the frames of the longest one. Offsets in host memory are checked, and `longest` may be 0;
+    offsets on the device are not read."""
 
     offsets: Any
     longest: int
 
 
 def run_classes(space: Any, operation: int, arrays: Sequence[tuple[Any, bool]], offset: int, batch: tuple[int, ...], packing: Packing) -> None:
-    """Runs the jobs of an operation. arrays: in the order of gpuconv_arrays_job, and whether each has the responses; the last one
-    is written, of GRADIENT_BOTH the last two. Sums for the responses are added to what is there. batch: of the responses."""
-    x, taps = arrays[0][0], [array.shape[-1] for array, is_response in arrays if is_response][0]
+    """Runs the jobs of an operation. arrays: those that are read, then those that are written, each with whether its rows are the
+    responses; sums for responses are added to what the array holds. batch: of the responses."""
+    frames, channels = arrays[0][0].shape[-1], arrays[0][0].shape[0] if len(arrays[0][0].shape) == 2 else 1
+    taps = next(array.shape[-1] for array, is_response in arrays if is_response)
     offsets, longest = packing
     at_host = isinstance(offsets, np.ndarray)
     if at_host:
-        offsets = check_offsets(offsets, x.shape[-1], longest)
-    channels = x.shape[0] if len(x.shape) == 2 else 1
+        offsets = check_offsets(offsets, frames, longest)
     own = batch[-1] if len(batch) == 2 and batch[0] != 1 else 0
-    sums = operation in (GRADIENT_RESPONSE, GRADIENT_BOTH)
-    cleared = None if at_host or operation == GRADIENT_RESPONSE else arrays[3 if operation == GRADIENT_BOTH else 2][0]
-    for part in space.parts(offsets, longest, Layout(x.shape[-1], channels, own, taps), cleared):
+    cleared = None if at_host or operation == GRADIENT_RESPONSE else [array for array, is_response in arrays if not is_response][-1]
+    placed = [(space.kind(array), space.address(array), is_response) for array, is_response in arrays]
+    for part in space.parts(offsets, longest, Layout(frames, channels, own, taps), cleared):
         low = min(max(offset - part.frames + 1, 0), taps - 1)
         high = max(min(offset + part.frames, taps), low + 1)
         responses, group = share((part.sequences, channels), (part.sequences, own) if own else batch[-1:]) or (1, 1)
-        rows = []
-        for array, is_response in arrays:
-            kind, address = space.kind(array), space.address(array)
-            rows.append((kind, address + low * (4 if kind == F32 else 2), responses, high - low, taps, part.responses, part.taps)
-                        if is_response else
-                        (kind, address, part.sequences * channels, part.frames, part.frames, part.starts, part.lengths))
-        space.run(operation, rows, group, offset - low, sums)
+        rows = [(kind, address + low * (4 if kind == F32 else 2), responses, high - low, taps, part.responses, part.taps)
+                if is_response else
+                (kind, address, part.sequences * channels, part.frames, part.frames, part.starts, part.lengths)
+                for kind, address, is_response in placed]
+        space.run(operation, rows, group, offset - low, operation in (GRADIENT_RESPONSE, GRADIENT_BOTH))
 
 
 def compute(space: Any, operation: int, a: Any, b: Any, offset: int, taps: int, batch: tuple[int, ...], packing: Packing) -> Any:

@@ -58,12 +58,12 @@ class caller {
 // Calls a function of the library without the GIL and raises if it fails. For short calls, which nothing ends.
 void run_unlocked(const work &call);
 
-// Calls one that may be long, which `*cancel` and Ctrl-C end.
+// Calls a function of the library that may take long. `*cancel` and Ctrl-C end it.
 inline void run_interruptible(volatile int *cancel, const work &call) {
     caller(cancel).run(call);
 }
 
-// Calls one that may be long and makes nothing that lives longer than the call.
+// Calls a function that may take long and makes nothing that lives longer than the call.
 inline void run_interruptible(const work &call) {
     volatile int cancel = 0;
     run_interruptible(&cancel, call);
@@ -98,7 +98,7 @@ template <typename Owner, typename Run, typename Make> Owner made_in(const Run &
     return owner;
 }
 
-// Return what a call makes that may be long, and what a short one makes.
+// Return what a function of the library makes: made_by of one that may take long, made_soon_by of a short one.
 template <typename Owner, typename Make> Owner made_by(const Make &make) {
     return made_in<Owner>([](const work &call) { run_interruptible(call); }, make);
 }

@@ -132,7 +132,7 @@ typedef struct trial {
     array pre, post; /* those that the job points to */
     float *gain, *skip;
     gpuconv_ir *ir; /* the routes, or NULL */
-    int64_t least;  /* every row has more frames, of its largest length */
+    int64_t least;  /* the longest rows and responses are longer */
     double *want;   /* of the array that is written */
 } trial;
 

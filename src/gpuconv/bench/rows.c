@@ -422,8 +422,8 @@ static gpuconv_status run_case(const gc_bench *b, const gc_backend *backend, con
         forward = gc_median(seconds, b->runs, NULL);
         report_times(b, &m, false, seconds, forward, peer[FORWARD], error_db);
     }
-    double first = forward; /* on a GPU the convolution of a step also leaves transforms */
-    if (!status && r->gradients && backend->id == GPUCONV_BACKEND_CUDA) {
+    double first = forward; /* on a GPU the convolution of a step of rows of one length also leaves transforms */
+    if (!status && r->gradients && !r->packed && backend->id == GPUCONV_BACKEND_CUDA) {
         status = time_job(b, &m, CONVOLUTION_OF_STEP, seconds, &error_db, error);
         first = status ? 0 : gc_median(seconds, b->runs, NULL);
     }

@@ -6,6 +6,7 @@
 
 #include "gpuconv_arrays.h"
 #include "libgpuconv/conv/backend.h"
+#include "libgpuconv/core/memory.h"
 
 /* Highest measured rates of a processor. */
 typedef struct gc_peak_rates {
@@ -83,12 +84,12 @@ static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, const gpu
     const int64_t most = s->frames / (class > 0 ? s->bounds[class - 1] + 1 : 1); /* sequences of the class */
     gpuconv_rows *const packed[] = {&job.signal, &job.output, &job.signal_gradient};
     for (int i = 0; i < 3; i++) {
-        packed[i]->rows = (most < 1 ? 1 : most < s->sequences ? most : s->sequences) * s->channels;
+        packed[i]->rows = gc_max(1, gc_min(most, s->sequences)) * s->channels;
         packed[i]->frames = s->bounds[class];
         packed[i]->starts = table + class * 2 * rows;
         packed[i]->lengths = table + (class * 2 + 1) * rows;
     }
-    job.response.frames = job.response_gradient.frames = taps < s->bounds[class] ? taps : s->bounds[class];
+    job.response.frames = job.response_gradient.frames = gc_min(taps, s->bounds[class]);
     job.accumulate = job.operation == GPUCONV_ARRAYS_GRADIENT_BOTH && number > 0;
     return job;
 }

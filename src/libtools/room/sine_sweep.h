@@ -137,8 +137,8 @@ typedef struct gc_sweep_division {
 gpuconv_status gc_sweep_divide(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_division *division,
                                float *const *out, gc_sweep_channel *found, gpuconv_error *error);
 
-/* Divides a recording by its sweep and writes the response as floats. @param delay gets the seconds until its direct
- * sound
+/* Divides a recording by its sweep and writes the response as floats.
+ * @param delay gets the seconds until its direct sound
  * @return as gc_sweep_divide, and as gpuconv_ir_new and gc_ir_write */
 gpuconv_status gc_sweep_respond(const gpuconv_ir *recording, const gpuconv_ir *sweep, const gc_sweep_division *division,
                                 const char *response, gc_sweep_channel *found, double *delay, gpuconv_error *error);

@@ -102,7 +102,7 @@ static void cost_overlap_save(const gc_problem *problem, const gc_device *device
 }
 
 /* Returns the seconds of one transform of the whole convolution; HUGE_VAL if it is too long, or the schedule given.
- * longer: may have the frames of an overlap-save transform. */
+ * longer: a transform of the length of that of overlap-save is not too long. */
 static double whole_seconds(const gc_row_problem *p, const gc_costs *costs, bool longer, int64_t *points) {
     const int64_t total = p->signal + p->taps - 1;
     *points = gc_max(GC_FFT_MIN_ROW, gc_power_of_two(total));
@@ -169,11 +169,10 @@ static void order(gc_row *row) {
     row->shared = NULL;
 }
 
-/* Returns whether two rows have the same lengths, and so the same plan. */
+/* Returns whether two rows of a list have the same lengths, and so the same plan. */
 static bool same_lengths(const gc_row *a, const gc_row *b) {
     return a->signal.frames == b->signal.frames && a->taps.frames == b->taps.frames &&
-           a->output.frames == b->output.frames && a->offset == b->offset && !a->prepared == !b->prepared &&
-           a->gradient == b->gradient;
+           a->output.frames == b->output.frames && a->offset == b->offset && !a->prepared == !b->prepared;
 }
 
 /* Takes the plan of the last row if it would be the same, which depends on the lengths of the operands and on the

@@ -59,7 +59,8 @@ typedef struct batch_state {
      * take, and the place from which on only the GPUs do. */
     int64_t todo_any, todo_gpus;
     gc_batch_share share;
-    bool expected, decided; /* whether GPUs may be used, and whether they are; with `share` */
+    bool expected; /* that GPUs help: their driver starts; `share` is then an estimate */
+    bool decided;  /* whether GPUs are used, and `share` */
     gpu_state gpu[GC_BATCH_DEVICES];
     pthread_cond_t gpus_changed;        /* expected, decided, share, gpu[] */
     int active;                         /* threads that have not ended */
@@ -543,8 +544,8 @@ static int64_t await_entries(batch_state *s, int64_t entries, double until) {
     }
 }
 
-/* Returns the seconds of a core for an entry, those of all cores over the entries after the first of each worker, in a
- * time in which new memory no longer tells; 0 if there are too few. */
+/* Returns the seconds of a core for an entry, those of all cores over the entries after the first of each worker; 0 if
+ * there are too few. Measures for 10 ms at least: first entries are slow, because their memory is new. */
 static double measure_cores(batch_state *s) {
     static const double least = 0.01;
     const int64_t before = await_entries(s, s->workers, 0);
@@ -561,7 +562,7 @@ static gpuconv_status decide(batch_state *s, int *count, gpuconv_error *why, gpu
     gc_batch_share share = divide_measured(s, measured, false, 1);
     pthread_mutex_lock(&s->lock);
     const bool helps = !batch_ends(s) && (needed || share.devices > 0);
-    s->expected = helps; /* the driver starts as they are counted */
+    s->expected = helps; /* to count the devices starts the driver */
     s->share = share;
     pthread_mutex_unlock(&s->lock);
     const gpuconv_status status = helps ? select_devices(s, count, why, error) : GPUCONV_OK;
@@ -662,11 +663,11 @@ static bool gpus_end_sooner(const batch_state *s) {
 }
 
 /* Returns whether a thread waits while the first GPU starts. Beside a part b of the cores that is busy, a start takes
- * 1 + 0.75 b^2 times as long (docs/experiments/corpus.md). If all cores do r times what the GPUs do, those do in a
- * start what the GPUs do in r b of it, so that most is gained with b = r / 1.5. */
+ * 1 + 0.75 b^2 times as long (docs/experiments/corpus.md). If all cores have r times the speed of the GPUs, a part b
+ * of them saves r b of a start, and b = r / 1.5 saves most. */
 static bool leaves_room(const batch_state *s, const batch_thread *t) {
-    const double cores = s->share.gpu * s->workers / s->share.core;
-    return s->share.gpus > 0 && t->number >= ceil(cores / 1.5 * s->workers);
+    const double speed = s->share.gpu * s->workers / s->share.core; /* of all cores, in that of the GPUs */
+    return s->share.gpus > 0 && t->number >= ceil(speed / 1.5 * s->workers);
 }
 
 /* Returns the device that a thread feeds, an index into state->device; -1: there is none. The threads take the devices

@@ -2,8 +2,8 @@
  * Batches that cores and GPUs share.
  *
  * The cores begin. The time of their first rows and the costs of a GPU say whether GPUs shorten the batch, and how
- * many. While the first one starts, some cores go on, the fewer the slower they are beside the GPUs, because busy cores
- * make a start longer (docs/experiments/corpus.md). Then each worker takes the next row of the list, the cores from
+ * many. While the first one starts, only some cores go on, because busy cores make a start longer: the fewer, the
+ * faster the GPUs are (docs/experiments/corpus.md). Then each worker takes the next row of the list, the cores from
  * its beginning and the GPUs from its end, so that both end together whatever their speed is. Near the end the cores
  * take no row that the GPUs would begin and end sooner. Where a row was computed is in results.jsonl, and --resume
  * computes it there again.
