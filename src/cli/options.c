@@ -44,7 +44,7 @@ static bool is_end(const struct poptOption *o) {
 /* Returns whether a DOUBLE option with this range takes whole numbers only. */
 static bool is_count(int range_name) {
     return range_name == GC_RANGE_BENCH_FRAMES || range_name == GC_RANGE_BENCH_MOST ||
-           range_name == GC_RANGE_BENCH_SIGNALS || range_name == GC_RANGE_BENCH_TAPS;
+           range_name == GC_RANGE_BENCH_TAPS;
 }
 
 static int refuse_number(const struct poptOption *o, const char *value, bool whole) {

@@ -20,7 +20,6 @@
     X(BENCH_MOST, 1, 1e9)                                                                                              \
     X(BENCH_RUNS, 3, 64)                                                                                               \
     X(BENCH_SECONDS, 0.1, 86400)                                                                                       \
-    X(BENCH_SIGNALS, 1, 1e7)                                                                                           \
     X(BENCH_TAPS, 1, 1e8)                                                                                              \
     X(BLOCK, 0, 65536)                                                                                                 \
     X(DEVICE, -1, 1023)                                                                                                \

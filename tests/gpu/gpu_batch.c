@@ -67,7 +67,7 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
     for (int r = 0; r < responses; r++) {
         h[r] = guarded_random(&random, 1, taps[r]);
         ir[r] = harness_route(&h[r], 1);
-        on_device[r] = gc_batch_cuda.upload_taps(0, h[r].channel[0], taps[r]);
+        on_device[r] = gc_backend_cuda.upload(0, h[r].channel[0], taps[r]);
         CHECK(on_device[r], "no memory on the device");
     }
     for (int s = 0; s < signals; s++) {
@@ -88,7 +88,7 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
     gpu_note("signals of any length in one batch", worst);
     gc_batch_cuda.free(slot);
     for (int r = 0; r < responses; r++) {
-        gc_batch_cuda.free_taps(0, on_device[r]);
+        gc_backend_cuda.release(0, on_device[r]);
         gpuconv_ir_free(ir[r]);
         guarded_free(&h[r]);
     }

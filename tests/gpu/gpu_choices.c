@@ -213,7 +213,7 @@ static double time_bank(const gc_bank_options *options, int periods, float *out,
     double seconds[BANK_RUNS];
     const float *result = NULL;
     require(!gc_bank_cuda.open(options, &made, &error), "bank", error.message);
-    float *in = gc_bank_cuda.alloc_pinned(made, (int64_t)options->inputs * options->block);
+    float *in = gc_backend_cuda.alloc_pinned(options->device, (int64_t)options->inputs * options->block);
     require(in != NULL, "bank", "no memory");
     uint64_t state = 9;
     for (int64_t i = 0; i < (int64_t)options->inputs * options->block; i++)
@@ -225,7 +225,7 @@ static double time_bank(const gc_bank_options *options, int periods, float *out,
         seconds[run] = (gc_now() - begin) / periods;
     }
     memcpy(out, result, (size_t)options->outputs * (size_t)options->block * sizeof *out);
-    gc_bank_cuda.free_pinned(made, in);
+    gc_backend_cuda.free_pinned(options->device, in);
     gc_bank_cuda.free(made);
     snprintf(name, 48, "hops to %lld", (long long)longest_hop);
     return gc_median(seconds, BANK_RUNS, NULL);

@@ -51,6 +51,7 @@ static const row rows[] = {
     {"1024 x 160000 * one 8000, kept", 1024, 160000, 8000, false, true, 1024, GPUCONV_SAMPLE_F32, false, 0},
     {"1024 x 160000 * own 8000, fresh, 160000 frames out", 1024, 160000, 8000, false, false, 0, GPUCONV_SAMPLE_F32,
      true, 0},
+    {"1024 x 16000 * own 1600, fresh", 1024, 16000, 1600, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
     {"64 x 64000 * own 16000, fresh", 64, 64000, 16000, false, false, 0, GPUCONV_SAMPLE_F32, false, 0},
     {"64 x 64000 * own 16000, fresh, forward and both gradients", 64, 64000, 16000, true, false, 0, GPUCONV_SAMPLE_F32,
      false, 0},

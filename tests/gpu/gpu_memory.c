@@ -112,7 +112,7 @@ void test_too_little_free_memory_is_refused_with_both_figures(void **state) {
                          other = plan_for(ir, GPUCONV_BACKEND_AUTO, INT64_C(3600) * 48000, &automatic, &error);
     require(cudaFree(taken), "cudaFree");
     taken = occupy(50 * mebibyte);
-    const gpuconv_status batch = gc_batch_cuda.init_device(0, &batch_why);
+    const gpuconv_status batch = gc_backend_cuda.init_device(0, &batch_why);
     require(cudaFree(taken), "cudaFree");
     print_message("%s\n%s\n%s\n", why.message, bank_why.message, batch_why.message);
     CHECK(batch == GPUCONV_ERROR_DEVICE && strstr(batch_why.message, "need 0.13 GB") &&

@@ -70,16 +70,16 @@ static void use_batch(void) {
     gc_batch_slot *slot;
     guarded h;
     gpuconv_ir *ir = harness_response(&random, 1, 1, 4, &h);
-    CHECK(gc_batch_cuda.init_device(0, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gc_backend_cuda.init_device(0, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(gc_batch_cuda.new_slot(0, 1 << 20, 4, &slot, &error) == GPUCONV_OK, "%s", error.message);
-    float *kept = gc_batch_cuda.upload_taps(0, h.channel[0], 4);
+    float *kept = gc_backend_cuda.upload(0, h.channel[0], 4);
     CHECK(kept, "no memory on the device");
     const gc_batch_samples mono = {.format = {GC_F32, 32}, .channels = 1};
     gc_batch_item item = {.ir = ir, .in = mono, .out = mono, .frames = 100, .planes = kept};
     memset(slot->in, 0, 400);
     CHECK(gc_batch_cuda.begin(slot, &item, 1, 400, 412, &error) == GPUCONV_OK, "%s", error.message);
     CHECK(gc_batch_cuda.finish(slot, &item, 1, &error) == GPUCONV_OK, "%s", error.message);
-    gc_batch_cuda.free_taps(0, kept);
+    gc_backend_cuda.release(0, kept);
     gc_batch_cuda.free(slot);
     gpuconv_ir_free(ir);
     guarded_free(&h);
@@ -93,10 +93,10 @@ static void use_bank(void) {
     gc_bank *bank;
     const float in[128] = {1}, *out;
     CHECK(gc_bank_cuda.open(&options, &bank, &error) == GPUCONV_OK, "%s", error.message);
-    float *pinned = gc_bank_cuda.alloc_pinned(bank, 128);
+    float *pinned = gc_backend_cuda.alloc_pinned(0, 128);
     CHECK(pinned, "no memory");
     CHECK(gc_bank_cuda.process(bank, in, &out, &error) == GPUCONV_OK, "%s", error.message);
-    gc_bank_cuda.free_pinned(bank, pinned);
+    gc_backend_cuda.free_pinned(0, pinned);
     gc_bank_cuda.free(bank);
 }
 

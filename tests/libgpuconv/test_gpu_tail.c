@@ -3,7 +3,7 @@
 #include "check.h"
 #include "harness.h"
 
-#include "libgpuconv/realtime/realtime.h"
+#include "libgpuconv/conv/backend.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -68,13 +68,13 @@ NOT_SANITIZED static gpuconv_status fake_process(gc_bank *b, const float *in, co
     return GPUCONV_OK;
 }
 
-static float *fake_pin(gc_bank *b, int64_t floats) {
-    (void)b;
+static float *fake_pin(int device, int64_t floats) {
+    (void)device;
     return calloc((size_t)floats, sizeof(float));
 }
 
-static void fake_unpin(gc_bank *b, float *pinned) {
-    (void)b;
+static void fake_unpin(int device, float *pinned) {
+    (void)device;
     free(pinned);
 }
 
@@ -91,13 +91,25 @@ static void fake_free(gc_bank *b) {
     free(b);
 }
 
-static const gc_bank_backend fake = {fake_open, fake_process, fake_pin, fake_unpin, fake_plan, fake_free};
+static const gc_bank_backend bank = {fake_open, fake_process, fake_plan, fake_free};
+static const gc_backend fake = {
+    .id = GPUCONV_BACKEND_CUDA, .alloc_pinned = fake_pin, .free_pinned = fake_unpin, .bank = &bank};
+
+const gc_backend *__real_gc_backend_find(gpuconv_backend id);
+const gc_backend *__wrap_gc_backend_find(gpuconv_backend id);
+const gc_backend *__wrap_gc_backend_find(gpuconv_backend id) {
+    return id == GPUCONV_BACKEND_CUDA ? &fake : __real_gc_backend_find(id);
+}
 
 static gpuconv_realtime *start_with_gpu_tail(const gpuconv_ir *ir, bool freewheel) {
-    gpuconv_realtime_config config = {.size = sizeof config, .rate = 48000, .block = 256, .freewheel = freewheel};
+    gpuconv_realtime_config config = gpuconv_realtime_config_default();
+    config.rate = 48000;
+    config.block = 256;
+    config.freewheel = freewheel;
+    config.backend = GPUCONV_BACKEND_CUDA;
     gpuconv_realtime *rt;
     gpuconv_error error = {0};
-    CHECK(gc_realtime_new(ir, &config, &fake, &rt, &error) == GPUCONV_OK, "%s", error.message);
+    CHECK(gpuconv_realtime_new(ir, &config, &rt, &error) == GPUCONV_OK, "%s", error.message);
     return rt;
 }
 

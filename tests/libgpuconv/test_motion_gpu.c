@@ -92,13 +92,13 @@ static gpuconv_status render_gpu(gc_motion_gpu *g, const gc_motion_work *w, cons
     return GPUCONV_OK;
 }
 
-static float *pin(gc_motion_gpu *g, int64_t floats) {
-    (void)g;
+static float *pin(int device, int64_t floats) {
+    (void)device;
     return calloc((size_t)floats, sizeof(float));
 }
 
-static void unpin(gc_motion_gpu *g, float *pinned) {
-    (void)g;
+static void unpin(int device, float *pinned) {
+    (void)device;
     free(pinned);
 }
 
@@ -114,8 +114,9 @@ static void free_gpu(gc_motion_gpu *g) {
     free(g);
 }
 
-static const gc_motion_backend motion = {open_gpu, render_gpu, pin, unpin, no_bytes, free_gpu};
-static const gc_backend gpu = {.id = GPUCONV_BACKEND_CUDA, .motion = &motion};
+static const gc_motion_backend motion = {open_gpu, render_gpu, no_bytes, free_gpu};
+static const gc_backend gpu = {
+    .id = GPUCONV_BACKEND_CUDA, .alloc_pinned = pin, .free_pinned = unpin, .motion = &motion};
 static bool has_gpu = true;
 
 const gc_backend *__wrap_gc_backend_find(gpuconv_backend id);

@@ -4,7 +4,6 @@
 #include "count_calls.h"
 #include "harness.h"
 
-#include "libgpuconv/realtime/realtime.h"
 #include "libgpuconv/realtime/stage_convolver.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* Exchanging the response of a real-time convolver causes no click and no leak and ends with the new response alone. */
 #include "harness.h"
-#include "libgpuconv/realtime/realtime.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -16,7 +16,6 @@ static struct {
     int asked;           /* how often the devices were counted */
     double start;
     gc_backend backend;
-    gc_batch_backend batch;
     char note[600];
 } gpu;
 
@@ -79,12 +78,10 @@ static void make_gpu(int devices, int broken) {
     gpu.asked = 0;
     gpu.start = 1e-6;
     *gpu.note = '\0';
-    gpu.batch = gc_batch_cpu;
-    gpu.batch.devices = count_devices;
-    gpu.batch.init_device = init_device;
     gpu.backend = gc_backend_cpu;
     gpu.backend.id = GPUCONV_BACKEND_CUDA;
-    gpu.backend.batch = &gpu.batch;
+    gpu.backend.count_devices = count_devices;
+    gpu.backend.init_device = init_device;
     gpu.backend.costs = gpu_costs;
 }
 

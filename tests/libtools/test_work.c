@@ -112,20 +112,22 @@ static gpuconv_status work(bool *has_slot, gpuconv_error *error) {
         snprintf(m.entry[i].output, 32, "out%d.wav", i);
     }
     gc_batch_backend fake = gc_batch_cpu; /* its memory is host memory */
+    gc_backend backend = gc_backend_cpu;
+    backend.batch = &fake;
     fake.slots = 2;
     fake.choose = NULL;
     fake.new_slot = new_slot;
     fake.begin = begin;
     fake.finish = finish;
     fake.free = free_slot;
-    gc_responses *responses = gc_responses_new(1 << 20, fake.free_taps);
+    gc_responses *responses = gc_responses_new(1 << 20, NULL);
     assert_non_null(responses);
     sem_t copying;
     assert_int_equal(sem_init(&copying, 0, 1), 0);
     gc_worker w = {.manifest = &m,
                    .responses = responses,
                    .folder = files_path("."),
-                   .backend = &fake,
+                   .backend = &backend,
                    .devices = 1,
                    .copy_permits = &copying,
                    .next = next,

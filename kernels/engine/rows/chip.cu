@@ -248,6 +248,10 @@ void gck_chip_twiddles(int size, float2 *twiddles) {
     rows[size].write_twiddles(twiddles);
 }
 
+cudaError_t gck_chip_load_size(int size) {
+    return rows[size].load();
+}
+
 cudaError_t gck_chip_load(int shared_bytes_max) {
     cudaError_t err = cudaSuccess;
     for (const chip_row &r : rows)

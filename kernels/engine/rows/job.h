@@ -124,7 +124,9 @@ gck_chip_sizes gck_chip_query(int size);
 /* Writes the twiddle table, in host memory. */
 void gck_chip_twiddles(int size, float2 *twiddles);
 
-/* Loads all kernels of rows/chip.cu whose shared memory the current device has, so that no launch has to. */
+/* Load kernels on the current device, so that no launch has to: those of convolutions of a size, or all of
+ * rows/chip*.cu whose shared memory the device has. */
+cudaError_t gck_chip_load_size(int size);
 cudaError_t gck_chip_load(int shared_bytes_max);
 cudaError_t gck_chip_load_gradient(int shared_bytes_max); /* the part of rows/chip_gradient.cu */
 
@@ -189,43 +191,6 @@ cudaError_t gck_chip_both(int size, const gck_chip_gradient *job, cudaStream_t s
  * stores them. */
 cudaError_t gck_sum_parts(const gck_target *target, const float *partial, int splits, int64_t responses, int64_t frames,
                           cudaStream_t stream);
-
-/* ---- Rows of different lengths (rows/items.cu) --------------------------------------------------------------------
- */
-
-/* Sizes of the transform: N = 4096, 16384 complex points, and 16384 for responses of several parts. */
-enum { GCK_ITEM_SIZES = 3 };
-
-typedef struct gck_item_sizes {
-    int64_t points;   /* N */
-    int64_t twiddles; /* float2 of the table */
-    int resident;     /* blocks of a multiprocessor */
-} gck_item_sizes;
-
-gck_item_sizes gck_item_query(int size);
-void gck_item_twiddles(int size, float2 *twiddles); /* in host memory */
-
-/* A row of a corpus, or a piece of it: frames first .. end - 1 of the whole convolution of two arrays of floats. The
- * response is cut into parts of `part` taps. Of the points of a segment the first `overlap` are dropped. */
-typedef struct gck_item {
-    const float *signal, *response;
-    float *output;                /* frame 0 of the whole convolution */
-    int frames, taps, first, end; /* the output has at most 2^30 frames */
-    int part, overlap, size;
-} gck_item;
-
-/* Items of one size, in device memory. The blocks claim them in this order: sorted from long to short they keep all
- * blocks busy until the end. */
-typedef struct gck_items {
-    const gck_item *items;
-    int count;
-    int *next;              /* zero */
-    const float2 *twiddles; /* of this size */
-    float2 *scratch;        /* N for each of min(count, multiprocessors x resident) blocks */
-} gck_items;
-
-/* Needs 64 KB of shared memory per block, which every device since Turing allows. */
-cudaError_t gck_convolve_items(int size, const gck_items *items, cudaStream_t stream);
 
 /* ---- Direct sums (rows/direct.cu) ---------------------------------------------------------------------------------
  */

@@ -53,10 +53,6 @@ gpuconv_status gc_bench_peak_rates(gc_bench *bench, gpuconv_error *error);
  * @return STATE if the error of an output exceeds -120 dB; DEVICE, MEMORY, CANCELLED */
 gpuconv_status gc_bench_convolve(const gc_bench *bench, const gc_bench_case *what, gpuconv_error *error);
 
-/* Times a batch in device memory: on each CUDA device `signals` signals of what->frames, each with its own response of
- * what->taps; on 1, 2, 4, ... devices and on all devices. Reports rows of "batches". @return DEVICE, MEMORY, STATE */
-gpuconv_status gc_bench_batch(const gc_bench *bench, const gc_bench_case *what, int64_t signals, gpuconv_error *error);
-
 /* Draws the peak rates as lines and the convolutions as points to an .svg, .png or .pdf by gnuplot. @return any status
  * of gc_plot_write */
 gpuconv_status gc_bench_draw_roofline(const gc_bench *bench, const char *path, gpuconv_error *error);

@@ -163,7 +163,7 @@ typedef struct session {
     const gc_bench_realtime_case *what;
     int channels;
     gpuconv_realtime *realtime;
-    const gc_bank_backend *backend; /* NULL: on the CPU, by `realtime` */
+    const gc_backend *backend; /* NULL: on the CPU, by `realtime` */
     gc_bank *bank;
     moving_sources *motion; /* sources that move; NULL: none */
     float *pool, *envelope; /* noise for responses and inputs; decay of the responses */
@@ -198,7 +198,7 @@ static bool on_gpu(const session *s) {
 
 static const char *plan_of(const session *s) {
     if (s->backend)
-        return s->backend->plan(s->bank);
+        return s->backend->bank->plan(s->bank);
     if (s->motion)
         return gpuconv_motion_plan(s->motion->motion);
     return gpuconv_realtime_plan(s->realtime);
@@ -222,9 +222,9 @@ static void fill_response(const session *s, int channel, float *taps) {
 
 static void session_free(session *s) {
     if (s->backend && s->bank) {
-        s->backend->free_pinned(s->bank, s->in);
+        s->backend->free_pinned(s->what->device, s->in);
         s->in = NULL;
-        s->backend->free(s->bank);
+        s->backend->bank->free(s->bank);
     }
     gpuconv_realtime_free(s->realtime);
     sources_free(s->motion);
@@ -311,10 +311,10 @@ static gpuconv_status session_new_gpu(session *s, gpuconv_error *error) {
                                .device = w->device,
                                .response = fill_route,
                                .context = s};
-    s->backend = gpu->bank;
-    gpuconv_status status = s->backend->open(&options, &s->bank, error);
+    s->backend = gpu;
+    gpuconv_status status = s->backend->bank->open(&options, &s->bank, error);
     free(route);
-    if (!status && !(s->in = s->backend->alloc_pinned(s->bank, (int64_t)PERIODS * s->channels * w->block)))
+    if (!status && !(s->in = gpu->alloc_pinned(options.device, (int64_t)PERIODS * s->channels * w->block)))
         status = gc_fail_memory(error, "the benchmark's input");
     return status;
 }
@@ -380,7 +380,7 @@ static void find_rows(void *context, int64_t k, const float **rows) {
 static gpuconv_status process_block(session *s, int64_t k, gpuconv_error *error) {
     const gc_bench_realtime_case *w = s->what;
     if (s->backend)
-        return s->backend->process(s->bank, s->in + k % PERIODS * s->channels * w->block, &s->out, error);
+        return s->backend->bank->process(s->bank, s->in + k % PERIODS * s->channels * w->block, &s->out, error);
     find_rows(s, k, s->in_row);
     if (s->motion)
         sources_process(s->motion, s->in_row, s->out_row);

@@ -13,7 +13,7 @@
 
 typedef struct options {
     char *backend, *algorithm, *wanted, *sweep, *plot, *roofline, *report;
-    double frames, taps, most, signals;
+    double frames, taps, most;
     int channels, runs, threads, device, peers, stream, list, quiet;
 } options;
 
@@ -107,11 +107,6 @@ static int run(const options *o) {
         gc_format(title, sizeof title, "%d x %.0f frames", o->channels, axis == GC_BENCH_TAPS ? o->frames : o->taps);
         gc_bench_case base = {title, (int64_t)o->frames, (int64_t)o->taps, o->channels, 0};
         status = gc_bench_sweep(&b, &base, axis, (int64_t)o->most, o->plot, &error);
-    } else if (!status && o->signals > 0) {
-        char title[96];
-        gc_format(title, sizeof title, "%.0f frames x %.0f", o->frames, o->taps);
-        gc_bench_case signal = {title, (int64_t)o->frames, (int64_t)o->taps, 1, 0};
-        status = gc_bench_batch(&b, &signal, (int64_t)o->signals, &error);
     } else if (!status) {
         status = measure_cases(o, &b, &error);
     }
@@ -137,8 +132,6 @@ static struct poptOption table[] = {
     {"sweep", '\0', POPT_ARG_STRING, &given.sweep, 0, "measure time against the length of the response or the input",
      "taps|frames"},
     {"stream", '\0', POPT_ARG_NONE, &given.stream, 0, "measure an engine that is fed chunks from memory", NULL},
-    {"signals", '\0', POPT_ARG_DOUBLE, &given.signals, GC_RANGE_BENCH_SIGNALS,
-     "measure COUNT signals, each with its own response, on all CUDA devices together", "COUNT"},
     {"frames", '\0', POPT_ARG_DOUBLE, &given.frames, GC_RANGE_BENCH_FRAMES, "frames of the input (default: 8388608)",
      "COUNT"},
     {"taps", '\0', POPT_ARG_DOUBLE, &given.taps, GC_RANGE_BENCH_TAPS, "frames of the response (default: 512)", "COUNT"},

@@ -207,10 +207,11 @@ typedef struct gc_batch_item {
     const gpuconv_ir *ir;
     gc_batch_samples in, out; /* `in` is interleaved */
     int64_t frames;
-    const float *planes; /* the taps of ir in the device's memory; NULL: in the input buffer from byte `planes_at` on */
-    int64_t planes_at;   /* a multiple of 16 */
-    gc_choice choice;    /* from `choose` */
-    int64_t clipped;     /* set by `finish`: samples clipped to the range of an integer output */
+    const float *
+        planes; /* the taps of ir in memory that the device reads; NULL: in the input buffer from byte `planes_at` on */
+    int64_t planes_at; /* a multiple of 16 */
+    gc_choice choice;  /* from `choose` */
+    int64_t clipped;   /* set by `finish`: samples clipped to the range of an integer output */
 } gc_batch_item;
 
 /* The beginning of a backend's slot. */
@@ -219,13 +220,6 @@ typedef struct gc_batch_slot {
 } gc_batch_slot;
 
 typedef struct gc_batch_backend {
-    /* Returns the number of devices, initialised or not; 0 with a reason in *error. NULL on the CPU. */
-    int (*devices)(gpuconv_error *error);
-
-    /* Optional. Initialises a device, which takes 1/8 s on a GPU and otherwise happens in the first `new_slot`. Fails
-     * with DEVICE. NULL: devices need no initialisation. */
-    gpuconv_status (*init_device)(int device, gpuconv_error *error);
-
     /* Slots that a worker should own, so that it fills one while another computes. One is enough to work. */
     int slots;
 
@@ -245,13 +239,6 @@ typedef struct gc_batch_backend {
      * counted in the items. Fails with DEVICE. NULL: `begin` computes them. */
     gpuconv_status (*finish)(gc_batch_slot *slot, gc_batch_item *items, int count, gpuconv_error *error);
     void (*free)(gc_batch_slot *slot);
-
-    /* Copies responses to a device, for gc_batch_item.planes. Returns NULL if the device has too little memory. NULL:
-     * the device reads them where they are. */
-    float *(*upload_taps)(int device, const float *planes, int64_t floats);
-
-    /* Frees what `upload_taps` returned; NULL with it. */
-    void (*free_taps)(int device, float *planes);
 } gc_batch_backend;
 
 extern const gc_batch_backend gc_batch_cpu, gc_batch_cuda;
@@ -283,13 +270,9 @@ typedef struct gc_bank_backend {
     gpuconv_status (*open)(const gc_bank_options *options, gc_bank **bank, gpuconv_error *error);
 
     /* Processes one period of inputs x block frames, planar, without added latency, to outputs x block frames. `in` is
-     * memory from `alloc_pinned`, or any memory. *out is owned by the bank and valid until the next call. Fails with
+     * pinned memory, or any memory. *out is owned by the bank and valid until the next call. Fails with
      * DEVICE. */
     gpuconv_status (*process)(gc_bank *bank, const float *in, const float **out, gpuconv_error *error);
-
-    /* Allocates pinned host memory for inputs, to be freed before the bank. Returns NULL if there is too little. */
-    float *(*alloc_pinned)(gc_bank *bank, int64_t floats);
-    void (*free_pinned)(gc_bank *bank, float *pinned);
 
     /* Returns one sentence: the partitions of the responses and the memory that they use. */
     const char *(*plan)(const gc_bank *bank);
@@ -348,7 +331,7 @@ typedef struct gc_motion_options {
 /* A chunk. Moments are the beginnings of its hops, and its end. */
 typedef struct gc_motion_work {
     int64_t hops;
-    const float *in;              /* channels x hops x hop frames, from alloc_pinned */
+    const float *in;              /* channels x hops x hop frames, in pinned memory */
     const gc_motion_blend *blend; /* moments x channels */
     const double *delay;          /* moments x channels x receivers, in frames */
 } gc_motion_work;
@@ -360,10 +343,6 @@ typedef struct gc_motion_backend {
     /* Renders the next chunk. *out gets hops x receivers x points frames, which each hop adds to the result from its
      * first frame on; they are valid until the next call. Fails with DEVICE. */
     gpuconv_status (*render)(gc_motion_gpu *gpu, const gc_motion_work *chunk, const float **out, gpuconv_error *error);
-
-    /* Allocates pinned host memory, to be freed before the object. Returns NULL if there is too little. */
-    float *(*alloc_pinned)(gc_motion_gpu *gpu, int64_t floats);
-    void (*free_pinned)(gc_motion_gpu *gpu, float *pinned);
 
     int64_t (*bytes)(const gc_motion_gpu *gpu); /* of device memory */
     void (*free)(gc_motion_gpu *gpu);
@@ -393,6 +372,24 @@ typedef struct gc_backend {
 
     /* Returns the costs of operations on a device that probe has filled. */
     gc_costs (*costs)(const gc_device *device);
+
+    /* The functions down to free_pinned are NULL on the CPU, whose memory every thread reads. `device` is a number.
+     *
+     * Returns the number of devices, initialised or not; 0 with a reason in *error. */
+    int (*count_devices)(gpuconv_error *error);
+
+    /* Initialises a device for batches, which takes 1/8 s and otherwise happens in the first slot. Fails with DEVICE.
+     */
+    gpuconv_status (*init_device)(int device, gpuconv_error *error);
+
+    /* Copies samples to the memory of a device, for `release` to free. Returns NULL if it has too little. */
+    float *(*upload)(int device, const float *samples, int64_t floats);
+    void (*release)(int device, float *samples);
+
+    /* Allocates host memory that devices read at full speed. Returns NULL if there is too little. device: -1 is the one
+     * with the most multiprocessors. */
+    float *(*alloc_pinned)(int device, int64_t floats);
+    void (*free_pinned)(int device, float *pinned);
 
     const gc_stream_executor *stream;
     const gc_rows_executor *rows;

@@ -205,7 +205,6 @@ const gc_measures gc_measures_cuda = {
     .copy = gc_cuda_copy,
     .time_plan = gc_cuda_time_plan,
     .time_rows = gc_cuda_time_rows,
-    .time_batch = gc_cuda_time_batch,
     .time_reference = gc_cuda_time_reference,
     .calibrate = gc_cuda_calibrate,
 };

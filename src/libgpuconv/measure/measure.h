@@ -1,4 +1,4 @@
-/* Measurements of a backend: peak rates of its processor, times of plans, rows and batches on samples that are in its
+/* Measurements of a backend: peak rates of its processor, times of plans and rows on samples that are in its
  * memory, the FFT library in common use on it, and the costs that plans use. Benchmarks and the calibration use them;
  * nothing that convolves does. */
 #ifndef GC_MEASURE_MEASURE_H
@@ -94,16 +94,6 @@ static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, const gpu
     return job;
 }
 
-/* A batch to time on several devices at once, each signal with its own response. */
-typedef struct gc_batch_timing {
-    const int *device;
-    int devices;
-    int64_t signals; /* per device */
-    int64_t frames, taps;
-    int runs;
-    double *seconds; /* receives the time of one batch in each run, as a share of several queued together */
-} gc_batch_timing;
-
 /* What was timed of the FFT library of a processor. */
 typedef struct gc_reference {
     char name[64]; /* library, form and transform size */
@@ -137,17 +127,12 @@ typedef gpuconv_status gc_measure_rows(const gpuconv_config *config, const gc_ro
 /* Measures the processor's part of *costs and writes its name, within a few seconds. Fails with DEVICE or MEMORY. */
 typedef gpuconv_status gc_measure_costs(const gpuconv_config *config, gc_costs *costs, gpuconv_error *error);
 
-/* Measures a batch from device memory to device memory. *error_db is the relative RMS error in dB over all frames,
- * within 6 dB (dsp/point_sums.h). Fails with DEVICE or MEMORY. */
-typedef gpuconv_status gc_measure_batch(const gc_batch_timing *timing, double *error_db, gpuconv_error *error);
-
 typedef struct gc_measures {
     gc_measure_rates *peak_rates;
     gc_measure_copy *copy;
     gc_measure_plan *time_plan;
     gc_measure_reference *time_reference;
     gc_measure_rows *time_rows;
-    gc_measure_batch *time_batch; /* NULL on the CPU */
     gc_measure_costs *calibrate;
 } gc_measures;
 
@@ -159,7 +144,6 @@ gc_measure_copy gc_cpu_copy, gc_cuda_copy;
 gc_measure_plan gc_cpu_time_plan, gc_cuda_time_plan;
 gc_measure_reference gc_cpu_time_reference, gc_cuda_time_reference;
 gc_measure_rows gc_cpu_time_rows, gc_cuda_time_rows;
-gc_measure_batch gc_cuda_time_batch;
 gc_measure_costs gc_cpu_calibrate, gc_cuda_calibrate;
 
 #endif

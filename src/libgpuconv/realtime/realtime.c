@@ -23,7 +23,6 @@
  * (gpuconv_realtime_process) takes no lock, allocates nothing and never waits, unless freewheeling; the workers compute
  * tails, free retired voices, and replace a failed tail on a GPU by one on the CPU.
  */
-#include "realtime.h"
 
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
@@ -771,9 +770,10 @@ static gpuconv_status make_first_voice(gpuconv_realtime *r, const gpuconv_ir *ir
     return r->scratch ? GPUCONV_OK : gc_fail_memory(error, "a real-time convolver");
 }
 
-gpuconv_status gc_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
-                               const gc_bank_backend *backend, gpuconv_realtime **realtime, gpuconv_error *error) {
-    *realtime = NULL;
+/* Does what gpuconv_realtime_new does for a configuration that was read, with the tail on `backend`; NULL: everything
+ * on the CPU. */
+static gpuconv_status new_realtime(const gpuconv_ir *ir, const gpuconv_realtime_config *config,
+                                   const gc_backend *backend, gpuconv_realtime **realtime, gpuconv_error *error) {
     gpuconv_realtime_config complete = *config;
     if (!ir->routed)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "a response is routed before it is played");
@@ -821,7 +821,7 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
                                     gpuconv_realtime **realtime, gpuconv_error *error) {
     if (!gc_begin(realtime, ir, __func__, error))
         return GPUCONV_ERROR_ARGUMENT;
-    const gc_bank_backend *backend = NULL;
+    const gc_backend *backend = NULL;
     gpuconv_realtime_config config = gpuconv_realtime_config_default();
     gpuconv_status status =
         gc_sized_struct_read(&(gc_sized_struct){&config, sizeof config, GC_SIZE_UP_TO(gpuconv_realtime_config, latency),
@@ -832,12 +832,11 @@ gpuconv_status gpuconv_realtime_new(const gpuconv_ir *ir, const gpuconv_realtime
     if ((unsigned)config.backend > GPUCONV_BACKEND_CUDA)
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "no such backend: %d", (int)config.backend);
     if (config.backend == GPUCONV_BACKEND_CUDA) {
-        const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
-        if (!gpu)
+        backend = gc_backend_find(GPUCONV_BACKEND_CUDA);
+        if (!backend)
             return gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, error);
-        backend = gpu->bank;
     }
-    return gc_realtime_new(ir, &config, backend, realtime, error);
+    return new_realtime(ir, &config, backend, realtime, error);
 }
 
 gpuconv_backend gpuconv_realtime_backend(const gpuconv_realtime *r) {

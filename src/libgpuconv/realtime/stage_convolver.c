@@ -68,7 +68,7 @@ static bool process_block(gc_gpu_tail *tail, int64_t t) {
         memcpy(tail->in + (int64_t)i * PERIOD, input_ring(c, i) + (t * PERIOD & (c->ring - 1)), PERIOD * sizeof(float));
     /* The callback writes at most a block and GC_RT_CHUNK frames before it publishes. */
     if (atomic_load(&s->published) - t >= (c->ring - GC_RT_CHUNK) / PERIOD - 1 ||
-        tail->gpu.backend->process(tail->bank, tail->in, &out, &error) != GPUCONV_OK)
+        tail->gpu.backend->bank->process(tail->bank, tail->in, &out, &error) != GPUCONV_OK)
         return false;
     for (int o = 0; o < c->ir->outputs; o++)
         memcpy(block_of(s, o, t), out + (int64_t)o * PERIOD, PERIOD * sizeof(float));
@@ -102,10 +102,10 @@ static gpuconv_status open_bank(gc_gpu_tail *tail, gpuconv_error *error) {
                                      .route = ir->route,
                                      .response = copy_taps,
                                      .context = ir};
-    gpuconv_status status = tail->gpu.backend->open(&options, &tail->bank, error);
+    gpuconv_status status = tail->gpu.backend->bank->open(&options, &tail->bank, error);
     if (status)
         return status;
-    tail->in = tail->gpu.backend->alloc_pinned(tail->bank, (int64_t)ir->inputs * PERIOD);
+    tail->in = tail->gpu.backend->alloc_pinned(options.device, (int64_t)ir->inputs * PERIOD);
     return tail->in ? GPUCONV_OK : gc_fail_memory(error, "the tail on the GPU");
 }
 
@@ -137,8 +137,8 @@ static void tail_stop(gc_gpu_tail *tail) {
         pthread_join(tail->thread, NULL);
     tail->thread_started = false;
     if (tail->bank) {
-        tail->gpu.backend->free_pinned(tail->bank, tail->in);
-        tail->gpu.backend->free(tail->bank);
+        tail->gpu.backend->free_pinned(tail->gpu.device, tail->in);
+        tail->gpu.backend->bank->free(tail->bank);
     }
     tail->bank = NULL;
 }

@@ -35,8 +35,8 @@ typedef struct gc_gpu_tail gc_gpu_tail;
 
 /* The GPU that computes tails. */
 typedef struct gc_gpu_target {
-    const gc_bank_backend *backend; /* NULL: no GPU, the CPU computes everything */
-    int device;                     /* -1: the one with the most multiprocessors */
+    const gc_backend *backend; /* NULL: no GPU, the CPU computes everything */
+    int device;                /* -1: the one with the most multiprocessors */
 } gc_gpu_target;
 
 /* The calls that a convolver serves. */

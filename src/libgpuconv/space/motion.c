@@ -136,8 +136,7 @@ static gpuconv_status read_config(const gpuconv_motion_config *from, gpuconv_mot
 static gpuconv_status choose_backend(gpuconv_motion *m, gpuconv_error *error) {
     if (m->config.backend != GPUCONV_BACKEND_CUDA || m->path->ambisonic)
         return GPUCONV_OK;
-    const gc_backend *gpu = gc_backend_find(GPUCONV_BACKEND_CUDA);
-    m->backend = gpu ? gpu->motion : NULL;
+    m->backend = gc_backend_find(GPUCONV_BACKEND_CUDA);
     return m->backend ? GPUCONV_OK : gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, error);
 }
 
@@ -150,7 +149,7 @@ static void describe(gpuconv_motion *m) {
         return;
     if (m->backend)
         (void)gc_format(m->plan + used, sizeof m->plan - used, "on the GPU with %.2f GB",
-                        (double)m->backend->bytes(m->gpu) * 1e-9);
+                        (double)m->backend->motion->bytes(m->gpu) * 1e-9);
     else
         (void)gc_format(m->plan + used, sizeof m->plan - used, "on %d thread%s of the CPU", gc_pool_threads(m->pool),
                         gc_pool_threads(m->pool) == 1 ? "" : "s");

@@ -42,7 +42,7 @@ struct gpuconv_motion {
     _Atomic(double) *placed; /* per channel: where it is instead of on the path; NaN: it follows that */
 
     /* On a GPU: then there are no spectra here. */
-    const gc_motion_backend *backend; /* NULL: on the CPU */
+    const gc_backend *backend; /* NULL: on the CPU */
     gc_motion_gpu *gpu;
     gc_motion_blend *mixture; /* moments x channels: those of `blend` */
     float *pinned;            /* the memory of `input`, which a sound device replaces by its own */

@@ -115,7 +115,7 @@ static void free_live(gpuconv_motion *m) {
     if (l->running)
         pthread_join(l->thread, NULL);
     if (m->backend)
-        m->backend->free_pinned(m->gpu, l->in);
+        m->backend->free_pinned(m->config.device, l->in);
     else
         free(l->in);
     free(l->out);
@@ -130,7 +130,7 @@ static gpuconv_status prepare(gpuconv_motion *m, gc_motion_live *l, gpuconv_erro
     l->latency = m->skip + m->hop + (l->block ? l->block + gc_max(m->hop, l->block) : 0);
     l->tiles = gc_divide_up(4 * (l->latency + gc_max(m->hop, l->block)), m->hop);
     const int64_t frames = l->tiles * m->hop;
-    l->in = m->backend ? m->backend->alloc_pinned(m->gpu, m->channels * frames)
+    l->in = m->backend ? m->backend->alloc_pinned(m->config.device, m->channels * frames)
                        : gc_alloc(m->channels, frames * (int64_t)sizeof *l->in);
     l->out = gc_alloc(m->receivers, frames * (int64_t)sizeof *l->out);
     l->row = gc_calloc(m->channels, (int64_t)sizeof *l->row);

@@ -66,19 +66,19 @@ static gpuconv_status open_gpu(gpuconv_motion *m, gpuconv_error *error) {
                                        .filters = gc_delay_line_filters(m->line),
                                        .response = align_for_gpu,
                                        .context = m};
-    gpuconv_status status = m->backend->open(&options, &m->gpu, error);
+    gpuconv_status status = m->backend->motion->open(&options, &m->gpu, error);
     if (status)
         return status;
     m->mixture = gc_calloc((m->hops + 1) * m->channels, sizeof *m->mixture);
-    m->input = m->pinned = m->backend->alloc_pinned(m->gpu, m->channels * m->width);
+    m->input = m->pinned = m->backend->alloc_pinned(options.device, m->channels * m->width);
     return m->mixture && m->pinned ? GPUCONV_OK : gc_fail_memory(error, "the moving sources");
 }
 
 void gc_motion_close_gpu(gpuconv_motion *m) {
     if (!m->gpu)
         return;
-    m->backend->free_pinned(m->gpu, m->pinned);
-    m->backend->free(m->gpu);
+    m->backend->free_pinned(m->config.device, m->pinned);
+    m->backend->motion->free(m->gpu);
 }
 
 gpuconv_status gc_motion_allocate(gpuconv_motion *m, gpuconv_error *error) {
@@ -381,7 +381,7 @@ gpuconv_status gc_motion_render(gpuconv_motion *m, gpuconv_error *error) {
     if (!status)
         status = gc_cancelled() ? gc_fail_cancelled(error, "the path") : GPUCONV_OK;
     if (!status)
-        status = m->backend ? m->backend->render(m->gpu, &work, &frames, error) : render_hops(m, error);
+        status = m->backend ? m->backend->motion->render(m->gpu, &work, &frames, error) : render_hops(m, error);
     if (status)
         return status;
     for (int64_t h = 0; h < m->hops; h++)

@@ -150,9 +150,11 @@ void gc_rows_cost(const gc_problem *problem, const gc_device *device, const gc_c
 /* The time of a launch among others of the same call, in that of one alone. */
 #define GC_ROWS_LAUNCH 0.857
 
-/* Transforms on the chip: the figures of a size; the seconds of `items` items of `transforms` transforms each, which
+/* Transforms on the chip: the figures of a size; the time of a transform on a busy device, in that of a point of the
+ * largest size; the seconds of `items` items of `transforms` transforms each, which
  * also stores the blocks of the launch. */
 gc_rows_kernels gc_chip_query(int size);
+double gc_chip_work(int size);
 double gc_chip_seconds(const gc_job_shape *shape, const gc_device *device, const gc_costs *costs, int size,
                        int64_t items, double transforms, int64_t *blocks);
 

@@ -382,26 +382,8 @@ cudaError_t gc_cuda_bank_reset(gc_bank *b, cudaStream_t stream) {
     return err;
 }
 
-static float *alloc_pinned(gc_bank *b, int64_t floats) {
-    void *pinned = NULL;
-    int caller;
-    cudaError_t err = gc_cuda_enter(b->resources.device, &caller);
-    GC_CUDA_TRY(err, gc_cuda_pinned_new(floats * (int64_t)sizeof(float), &pinned));
-    gc_cuda_leave(caller);
-    if (err)
-        (void)cudaGetLastError();
-    return err ? NULL : pinned;
-}
-
-static void free_pinned(gc_bank *b, float *pinned) {
-    int caller;
-    (void)gc_cuda_enter(b->resources.device, &caller);
-    gc_cuda_pinned_free(pinned);
-    gc_cuda_leave(caller);
-}
-
 static const char *plan(const gc_bank *b) {
     return b->plan;
 }
 
-const gc_bank_backend gc_bank_cuda = {open_bank, process, alloc_pinned, free_pinned, plan, close_bank};
+const gc_bank_backend gc_bank_cuda = {open_bank, process, plan, close_bank};

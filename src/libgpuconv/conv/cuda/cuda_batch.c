@@ -1,212 +1,44 @@
 /*
  * Batches on CUDA devices, all in the slot's own stream: samples cross the bus as files store them, are converted to
  * floats, convolved row by row and converted back. The rows have different lengths, and each has a response of its own:
- * a row is cut into pieces of one transform (kernels/engine/rows/job.h).
+ * those with the same transforms are one launch of the kernels of rows (kernels/engine/rows/chip.cu).
  */
-#include "cuda_batch.h"
+#include "cuda_arrays.h"
 #include "cuda_device.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
 #include "libgpuconv/ir/object.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Rows of different lengths ----------------------------------------------------------------------------------- */
-
-/* A piece has as many hops as fit into PIECE frames: several thread blocks share a long row, so that no block is busy
- * alone at the end. Segments begin at multiples of ALIGNMENT frames. */
-enum { PIECE = 1 << 18, HOP_MAX = 1 << 15, ALIGNMENT = 32 };
-
-/* The time of a transform with its part of loads and stores, in that of a short one. A ratio and no cost of a device: a
- * row has the same transforms, and so the same samples, on all of them. */
-static const double transform_work[GCK_ITEM_SIZES] = {1, 4.71, 4.71};
-
-cudaError_t gc_cuda_items_init(gc_cuda_items *rows, gc_cuda_resources *r) {
-    gck_device device = {0};
-    int64_t scratch = 0;
-    GC_CUDA_TRY(r->err, gck_device_query(r->device, &device));
-    for (int i = 0; i < GCK_ITEM_SIZES; i++) {
-        const gck_item_sizes sizes = gck_item_query(i);
-        float2 *table = gc_cuda_host_table(r, sizes.twiddles, sizeof *table);
-        if (table)
-            gck_item_twiddles(i, table);
-        rows->twiddles[i] = gc_cuda_upload(r, table, sizes.twiddles * (int64_t)sizeof *table);
-        free(table);
-        scratch = gc_max(scratch, sizes.points * sizes.resident * device.multiprocessors);
-    }
-    rows->scratch = gc_cuda_memory(r, scratch * (int64_t)sizeof *rows->scratch);
-    rows->next = gc_cuda_memory(r, GCK_ITEM_SIZES * (int64_t)sizeof *rows->next);
-    return r->err;
-}
-
-int64_t gc_cuda_items_pieces(int64_t rows, int64_t frames) {
-    return rows + frames / (PIECE - HOP_MAX) + 1;
-}
-
-/* Lays out a row for transforms of one size and estimates its time, in that of a short transform. Returns false if the
- * size does not take the row: only the last one takes responses of several parts. */
-static bool estimate_work(int size, gck_item *row, double *work) {
-    const int64_t points = gck_item_query(size).points, total = row->frames + (int64_t)row->taps - 1;
-    row->size = size;
-    row->part = row->taps <= points + points / 2 ? row->taps : (int)points;
-    row->overlap = total <= 2 * points ? 0 : (int)gc_round_up(row->part - 1, ALIGNMENT);
-    const int64_t hop = 2 * points - row->overlap, parts = gc_divide_up(row->taps, row->part);
-    *work = (double)parts * (1 + 2 * (double)gc_divide_up(total, hop)) * transform_work[size];
-    return parts == 1 || size == GCK_ITEM_SIZES - 1;
-}
-
-int gc_cuda_items_cut(const gck_item *row, gck_item *pieces) {
-    const int64_t total = row->frames + (int64_t)row->taps - 1;
-    gck_item best = *row, piece = *row;
-    double least = HUGE_VAL;
-    for (int size = 0; size < GCK_ITEM_SIZES; size++) {
-        double work;
-        if (estimate_work(size, &piece, &work) && work < least) {
-            least = work;
-            best = piece;
-        }
-    }
-    const int64_t hop = 2 * gck_item_query(best.size).points - best.overlap, step = PIECE / hop * hop;
-    int n = 0;
-    for (int64_t at = 0; at < total; at += step) {
-        best.first = (int)at;
-        best.end = (int)gc_min(at + step, total);
-        pieces[n++] = best;
-    }
-    return n;
-}
-
-static int by_size_and_length(const void *a, const void *b) {
-    const gck_item *x = a, *y = b;
-    const int64_t m = x->end - x->first, n = y->end - y->first;
-    return x->size != y->size ? x->size - y->size : (m < n) - (m > n);
-}
-
-void gc_cuda_items_sort(gck_item *pieces, int64_t count, int *counts) {
-    memset(counts, 0, GCK_ITEM_SIZES * sizeof *counts);
-    for (int64_t i = 0; i < count; i++)
-        counts[pieces[i].size]++;
-    qsort(pieces, (size_t)count, sizeof *pieces, by_size_and_length);
-}
-
-cudaError_t gc_cuda_items_convolve(const gc_cuda_items *rows, const gck_item *pieces, const int *counts,
-                                   cudaStream_t stream) {
-    cudaError_t err = cudaMemsetAsync(rows->next, 0, GCK_ITEM_SIZES * sizeof *rows->next, stream);
-    for (int i = 0; i < GCK_ITEM_SIZES; pieces += counts[i++]) {
-        const gck_items items = {.items = pieces,
-                                 .count = counts[i],
-                                 .next = rows->next + i,
-                                 .twiddles = rows->twiddles[i],
-                                 .scratch = rows->scratch};
-        if (counts[i] > 0)
-            GC_CUDA_TRY(err, gck_convolve_items(i, &items, stream));
-    }
-    return err;
-}
-
-/* Starts a device. Refuses it if the slots of one worker, some 90 MB on an H200, and the kernels may not fit, so that a
- * batch that may use the CPU does. */
-static gpuconv_status init_device(int device, gpuconv_error *error) {
-    const double least = 0x1p27;
-    double available = 0;
-    const cudaError_t err = gc_cuda_free_memory(device, &available);
-    if (!err && available < least)
-        return gc_fail(error, GPUCONV_ERROR_DEVICE, "batches need %.2f GB on CUDA device %d, of which %.2f GB are free",
-                       least * 1e-9, device, available * 1e-9);
-    return gc_cuda_check(error, device, err);
-}
-
-/* ---- Kept responses ---------------------------------------------------------------------------------------------- */
-
-/* Memory of the responses that a device keeps. Its pool holds on to freed memory, so that neither allocating nor
- * freeing waits for the work of slots; freeing a slot returns it. Never destroyed. */
-typedef struct kept {
-    cudaMemPool_t pool;  /* NULL: the device has no memory pools */
-    cudaStream_t stream; /* NULL: not created yet */
-} kept;
-
-enum { DEVICES_MAX = 64 };
-
-static kept kept_by_device[DEVICES_MAX];
-static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
-
-/* Stores the memory of kept responses of the current device, creating it at the first call. */
-static cudaError_t kept_of(int device, kept *k) {
-    uint64_t keep_all = UINT64_MAX;
-    if (device >= DEVICES_MAX)
-        return cudaErrorInvalidDevice;
-    cudaError_t err = cudaSuccess;
-    pthread_mutex_lock(&kept_mutex);
-    kept *own = &kept_by_device[device];
-    if (!own->stream) {
-        err = own->pool ? cudaSuccess : gc_cuda_pool(device, &own->pool);
-        if (own->pool)
-            GC_CUDA_TRY(err, cudaMemPoolSetAttribute(own->pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
-        GC_CUDA_TRY(err, cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking));
-    }
-    *k = *own;
-    pthread_mutex_unlock(&kept_mutex);
-    return err;
-}
-
-/* Returns the memory of forgotten responses to the device. */
-static void trim_kept(int device) {
-    pthread_mutex_lock(&kept_mutex);
-    if (device < DEVICES_MAX && kept_by_device[device].pool)
-        (void)cudaMemPoolTrimTo(kept_by_device[device].pool, 0);
-    pthread_mutex_unlock(&kept_mutex);
-}
-
-/* Copies a response to device memory. Returns NULL if there is no memory. */
-static float *upload_taps(int device, const float *planes, int64_t floats) {
-    float *to = NULL;
-    size_t bytes = (size_t)floats * sizeof *to;
-    kept k;
-    int caller;
-    cudaError_t err = gc_cuda_enter(device, &caller);
-    GC_CUDA_TRY(err, kept_of(device, &k));
-    if (!err)
-        err = k.pool ? cudaMallocFromPoolAsync((void **)&to, bytes, k.pool, k.stream) : cudaMalloc((void **)&to, bytes);
-    if (!err) {
-        err = cudaMemcpyAsync(to, planes, bytes, cudaMemcpyHostToDevice, k.stream);
-        GC_CUDA_TRY(err, cudaStreamSynchronize(k.stream));
-        if (err)
-            (void)(k.pool ? cudaFreeAsync(to, k.stream) : cudaFree(to));
-    }
-    gc_cuda_leave(caller);
-    if (!err)
-        return to;
-    (void)cudaGetLastError();
-    return NULL;
-}
-
-static void free_taps(int device, float *planes) {
-    kept k;
-    int caller;
-    if (gc_cuda_enter(device, &caller) == cudaSuccess && kept_of(device, &k) == cudaSuccess) {
-        if (k.pool)
-            cudaFreeAsync(planes, k.stream);
-        else
-            cudaFree(planes);
-    }
-    gc_cuda_leave(caller);
-}
-
 /* ---- Slots ------------------------------------------------------------------------------------------------------- */
 
-/* Buffers of samples. The tables of a batch (files, then pieces of rows) follow the input samples, the counts of
- * clipped samples follow the output samples. */
+/* A row, or a part of its response with what it adds to the output. Samples are counted from the beginning of the
+ * slot's device memory. */
+typedef struct row {
+    int64_t signal, response, output; /* first samples */
+    int64_t frames, taps, end;        /* of the signal, the response and the output */
+    int part;                         /* 0 overwrites the output, the others are added to it */
+    int size, overlap;                /* of the transforms; points that segments share */
+    int splits;                       /* ranges of segments, which different blocks compute */
+} row;
+
+/* The columns of the table that the kernels read: three beginnings and three lengths. */
+enum { COLUMNS = 6 };
+
+/* Buffers of samples. The tables of a batch (files, then rows) follow the input samples, the counts of clipped samples
+ * follow the output samples. */
 typedef struct cuda_slot {
     gc_batch_slot base; /* page-locked host memory, one allocation */
     gc_cuda_resources resources;
+    gck_device device;
     char *device_in, *device_out; /* one allocation */
     float *floats_in, *floats_out;
-    gc_cuda_items items;
+    row *row;
+    const float2 *twiddles[GCK_CHIP_SIZES]; /* NULL: the size has not been used */
+    float2 *scratch;
     const unsigned long long *clipped; /* in base.out: one per item of the current work */
     cudaStream_t stream;
 } cuda_slot;
@@ -215,9 +47,23 @@ static void free_slot(gc_batch_slot *slot) {
     cuda_slot *s = (cuda_slot *)slot;
     if (!s)
         return;
-    trim_kept(s->resources.device);
+    gc_cuda_trim_kept(s->resources.device);
     gc_cuda_resources_free(&s->resources);
+    free(s->row);
     free(s);
+}
+
+/* Returns the largest size of the transforms of a device: every device has that of 4096 points. */
+static int largest_size(const gck_device *device) {
+    int size = GCK_CHIP_SIZES - 1;
+    while (gck_chip_query(size).shared_bytes > device->shared_bytes)
+        size--;
+    return size;
+}
+
+/* Returns the blocks that compute rows at a time. */
+static int64_t blocks_of(const gck_device *device, const gck_chip_sizes *sizes) {
+    return (int64_t)device->multiprocessors * sizes->resident;
 }
 
 /* Returns the offset of the next part of an allocation, of which `used` bytes are taken. */
@@ -227,18 +73,28 @@ static int64_t next_part(int64_t *used, int64_t bytes) {
     return at;
 }
 
-/* Allocates the memory of a slot. Samples of a file have at least two bytes, floats four. */
+/* Allocates the memory of a slot. Samples of a file have at least two bytes, floats four. Each part of a response but
+ * the last has the points of the largest transform, and a frame of the output for each of them. */
 static cudaError_t allocate(cuda_slot *s, int64_t bytes, int outputs) {
     gc_cuda_resources *r = &s->resources;
-    const int64_t pieces = gc_cuda_items_pieces(outputs, bytes / 2);
-    int64_t used = 0;
-    next_part(&used, bytes + 2 * outputs * (int64_t)sizeof(gck_file) + pieces * (int64_t)sizeof(gck_item));
+    if (GC_CUDA_TRY(r->err, gck_device_query(r->device, &s->device)))
+        return r->err;
+    const int largest = largest_size(&s->device);
+    const int64_t rows = outputs + bytes / 2 / gck_chip_query(largest).points;
+    int64_t used = 0, scratch = 0;
+    next_part(&used, bytes + 2 * outputs * (int64_t)sizeof(gck_file) + rows * COLUMNS * (int64_t)sizeof(int64_t));
     const int64_t out = next_part(&used, bytes + outputs * (int64_t)sizeof *s->clipped), host_bytes = used;
     const int64_t floats_in = next_part(&used, 2 * bytes), floats_out = next_part(&used, 2 * bytes);
+    for (int size = 0; size <= largest; size++) {
+        const gck_chip_sizes sizes = gck_chip_query(size);
+        scratch = gc_max(scratch, blocks_of(&s->device, &sizes) * sizes.groups * sizes.points);
+    }
     s->stream = gc_cuda_stream(r);
     s->base.in = gc_cuda_pinned(r, host_bytes);
     s->device_in = gc_cuda_memory(r, used);
-    if (GC_CUDA_TRY(r->err, gc_cuda_items_init(&s->items, r)))
+    s->scratch = gc_cuda_memory(r, scratch * (int64_t)sizeof *s->scratch);
+    s->row = gc_cuda_host_table(r, rows, sizeof *s->row);
+    if (r->err)
         return r->err;
     s->base.out = s->base.in + out;
     s->device_out = s->device_in + out;
@@ -293,11 +149,11 @@ typedef struct files {
     int64_t samples; /* of the largest file */
 } files;
 
-/* The tables of a batch, in the slot's input buffer, and what the launchers need to know. */
+/* The tables of a batch, in the slot's input buffer. */
 typedef struct tables {
     files unpacked, packed;
-    gck_item *pieces;
-    int pieces_count, counts[GCK_ITEM_SIZES];
+    int64_t *columns;
+    int rows;
 } tables;
 
 /* Adds a file whose samples are not in rows of floats. */
@@ -324,33 +180,156 @@ static void add_files(const cuda_slot *s, const gc_batch_item *items, int count,
                             .planar = output_of(s, item, 0),
                             .frames = total_frames(item),
                             .clipped = clipped++});
-    t->pieces = (gck_item *)(void *)(t->packed.file + t->packed.count);
+    t->columns = (int64_t *)(void *)(t->packed.file + t->packed.count);
 }
 
-/* Adds the rows of an item: one for each route of its response. */
-static void add_rows(const cuda_slot *s, const gc_batch_item *item, tables *t) {
-    const gpuconv_ir *ir = item->ir;
-    const float *planes = item->planes ? item->planes : (const float *)(const void *)(s->device_in + item->planes_at);
-    for (int r = 0; r < ir->routes; r++) {
-        const gck_item row = {.signal = input_of(s, item, ir->route[r].input),
-                              .response = planes + ir->route[r].plane * ir->frames,
-                              .output = output_of(s, item, ir->route[r].output),
-                              .frames = (int)item->frames,
-                              .taps = (int)ir->frames};
-        t->pieces_count += gc_cuda_items_cut(&row, t->pieces + t->pieces_count);
+/* ---- Rows of different lengths ----------------------------------------------------------------------------------- */
+
+/* Fills the transforms of a row of `frames` frames and `taps` taps, and the taps of its parts: only the largest size
+ * takes responses of several. Segments begin at multiples of an eighth of the points, so that many rows share a launch.
+ * Returns the time of the row on a busy device, in that of a point of the largest size. */
+static double set_transforms(row *r, int size, int largest, int64_t frames, int64_t taps) {
+    const int64_t points = gck_chip_query(size).points, total = frames + taps - 1;
+    r->size = size;
+    r->taps = taps <= points + points / 2 ? taps : points;
+    r->overlap = total <= 2 * points ? 0 : (int)gc_round_up(r->taps - 1, points / 8);
+    const int64_t parts = gc_divide_up(taps, r->taps), segments = gc_divide_up(total, 2 * points - r->overlap);
+    return parts > 1 && size < largest ? HUGE_VAL : (double)parts * (1 + 2 * (double)segments) * gc_chip_work(size);
+}
+
+/* Adds the parts of a row, whose first samples, frames and taps are given. Its transforms depend on the lengths alone,
+ * so that it has the same samples in every batch. */
+static void add_row(cuda_slot *s, const row *given, tables *t) {
+    enum { SPLIT = 1 << 18 }; /* frames that a block computes, so that none is busy alone at the end */
+    const int64_t taps = given->taps;
+    const int largest = largest_size(&s->device);
+    row r = *given, best = r;
+    double least = HUGE_VAL;
+    for (int size = 0; size <= largest; size++) {
+        const double work = set_transforms(&r, size, largest, r.frames, taps);
+        if (work < least) {
+            least = work;
+            best = r;
+        }
+    }
+    const int64_t each = best.taps;
+    for (int64_t first = 0; first < taps; first += each, best.part++) {
+        best.taps = gc_min(each, taps - first);
+        best.end = r.frames + taps - 1 - first;
+        best.splits = (int)gc_divide_up(best.end, SPLIT);
+        s->row[t->rows++] = best;
+        best.response += each;
+        best.output += each;
     }
 }
 
-/* Queues the conversions and the convolutions; `tables` is in device memory, at the same place as in host memory. */
-static cudaError_t launch(const cuda_slot *s, const tables *t) {
+/* Adds the rows of an item: one for each route of its response. */
+static void add_rows(cuda_slot *s, const gc_batch_item *item, tables *t) {
+    const gpuconv_ir *ir = item->ir;
+    const char *kept = (const char *)item->planes;
+    /* Kept responses are elsewhere in the memory of the device. */
+    const int64_t planes = (kept ? (intptr_t)kept - (intptr_t)s->device_in : item->planes_at) / (int64_t)sizeof(float);
+    const float *first = (const float *)(const void *)s->device_in;
+    for (int i = 0; i < ir->routes; i++) {
+        const row r = {.signal = input_of(s, item, ir->route[i].input) - first,
+                       .response = planes + ir->route[i].plane * ir->frames,
+                       .output = output_of(s, item, ir->route[i].output) - first,
+                       .frames = item->frames,
+                       .taps = ir->frames};
+        add_row(s, &r, t);
+    }
+}
+
+/* Compares what the rows of a launch have in common; the parts of a row are added in their order. */
+static int by_launch(const row *a, const row *b) {
+    return a->part != b->part         ? a->part - b->part
+           : a->size != b->size       ? a->size - b->size
+           : a->overlap != b->overlap ? a->overlap - b->overlap
+                                      : a->splits - b->splits;
+}
+
+static int by_launch_and_length(const void *a, const void *b) {
+    const row *x = a, *y = b;
+    const int launch = by_launch(x, y);
+    return launch ? launch : (x->end < y->end) - (x->end > y->end);
+}
+
+/* Sorts the rows, from long to short in a launch, and writes their table. */
+static void write_columns(const cuda_slot *s, const tables *t) {
+    const int n = t->rows;
+    qsort(s->row, (size_t)n, sizeof *s->row, by_launch_and_length);
+    for (int i = 0; i < n; i++) {
+        const row *r = &s->row[i];
+        const int64_t values[COLUMNS] = {r->signal, r->response, r->output, r->frames, r->taps, r->end};
+        for (int k = 0; k < COLUMNS; k++)
+            t->columns[k * n + i] = values[k];
+    }
+}
+
+/* Loads the kernels of a size and makes their table, at the first use. */
+static cudaError_t prepare_size(cuda_slot *s, int size) {
+    gc_cuda_resources *r = &s->resources;
+    if (s->twiddles[size])
+        return cudaSuccess;
+    const int64_t count = gck_chip_query(size).twiddles;
+    float2 *table = gc_cuda_host_table(r, count, sizeof *table);
+    if (table)
+        gck_chip_twiddles(size, table);
+    GC_CUDA_TRY(r->err, gck_chip_load_size(size));
+    s->twiddles[size] = gc_cuda_upload(r, table, count * (int64_t)sizeof *table);
+    free(table);
+    return r->err;
+}
+
+/* Queues the rows first .. end - 1, which have a launch in common. columns: in device memory. */
+static cudaError_t convolve(cuda_slot *s, const tables *t, const int64_t *columns, int first, int end) {
+    const row *r = &s->row[first];
+    const gck_chip_sizes sizes = gck_chip_query(r->size);
+    const int64_t hop = 2 * sizes.points - r->overlap;
+    gck_rows rows[COLUMNS / 2];
+    for (int k = 0; k < COLUMNS / 2; k++)
+        rows[k] = (gck_rows){.data = s->device_in,
+                             .frames = r->end,
+                             .step = 1,
+                             .starts = columns + k * t->rows + first,
+                             .lengths = columns + (k + COLUMNS / 2) * t->rows + first,
+                             .sample = GCK_F32};
+    const int64_t items = (int64_t)(end - first) * r->splits;
+    const gck_chip_job job = {
+        .source = rows[0],
+        .response = rows[1],
+        .target = {rows[2], r->part > 0},
+        .sharing = {.rows = end - first, .group = 1, .responses = end - first},
+        .taps = sizes.points + sizes.points / 2,
+        .shift = -r->overlap,
+        .segments = (int)gc_divide_up(r->end, hop),
+        .hop = (int)hop,
+        .lo = r->overlap,
+        .splits = r->splits,
+        .blocks = (unsigned)gc_min(gc_divide_up(items, sizes.groups), blocks_of(&s->device, &sizes)),
+        .twiddles = s->twiddles[r->size],
+        .scratch = s->scratch,
+    };
+    return gck_chip_convolve(r->size, &job, s->stream);
+}
+
+/* Queues the conversions and the convolutions; the tables are in device memory, at the same place as in host memory. */
+static cudaError_t launch(cuda_slot *s, const tables *t) {
     const char *device = s->device_in;
     const gck_file *unpacked = (const gck_file *)(const void *)(device + ((char *)t->unpacked.file - s->base.in));
     const gck_file *packed = unpacked + t->unpacked.count;
-    const gck_item *pieces = (const gck_item *)(const void *)(packed + t->packed.count);
+    const int64_t *columns = (const int64_t *)(const void *)(packed + t->packed.count);
     cudaError_t err = gck_unpack_files(unpacked, t->unpacked.count, t->unpacked.samples, s->stream);
-    GC_CUDA_TRY(err, gc_cuda_items_convolve(&s->items, pieces, t->counts, s->stream));
+    for (int first = 0, end; first < t->rows && !err; first = end) {
+        for (end = first + 1; end < t->rows && by_launch(&s->row[first], &s->row[end]) == 0;)
+            end++;
+        err = prepare_size(s, s->row[first].size);
+        GC_CUDA_TRY(err, convolve(s, t, columns, first, end));
+    }
     return GC_CUDA_TRY(err, gck_pack_files(packed, t->packed.count, t->packed.samples, s->stream));
 }
+
+/* ---- Work of a slot ---------------------------------------------------------------------------------------------- */
 
 static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count, int64_t in_bytes, int64_t out_bytes,
                             gpuconv_error *error) {
@@ -362,12 +341,12 @@ static gpuconv_status begin(gc_batch_slot *slot, gc_batch_item *items, int count
     add_files(s, items, count, clipped, &t);
     for (int i = 0; i < count; i++)
         add_rows(s, &items[i], &t);
-    gc_cuda_items_sort(t.pieces, t.pieces_count, t.counts);
+    write_columns(s, &t);
     s->clipped = (const unsigned long long *)(const void *)(s->base.out + counts_at);
     int caller;
     cudaError_t err = gc_cuda_enter(s->resources.device, &caller);
     GC_CUDA_TRY(err,
-                cudaMemcpyAsync(s->device_in, s->base.in, (size_t)((char *)(t.pieces + t.pieces_count) - s->base.in),
+                cudaMemcpyAsync(s->device_in, s->base.in, (size_t)((char *)(t.columns + COLUMNS * t.rows) - s->base.in),
                                 cudaMemcpyHostToDevice, s->stream));
     GC_CUDA_TRY(err, cudaMemsetAsync(clipped, 0, count_bytes, s->stream));
     GC_CUDA_TRY(err, launch(s, &t));
@@ -390,12 +369,8 @@ static gpuconv_status finish(gc_batch_slot *slot, gc_batch_item *items, int coun
 
 const gc_batch_backend gc_batch_cuda = {
     .slots = 2,
-    .devices = gc_cuda_count_devices,
-    .init_device = init_device,
     .new_slot = new_slot,
     .begin = begin,
     .finish = finish,
     .free = free_slot,
-    .upload_taps = upload_taps,
-    .free_taps = free_taps,
 };

@@ -147,6 +147,16 @@ gpuconv_status gc_cuda_check_memory(gpuconv_error *error, int device, cudaError_
                    needed * 1e-9, device, available * 1e-9);
 }
 
+gpuconv_status gc_cuda_init_device(int device, gpuconv_error *error) {
+    const double least = 0x1p27;
+    double available = 0;
+    const cudaError_t err = gc_cuda_free_memory(device, &available);
+    if (!err && available < least)
+        return gc_fail(error, GPUCONV_ERROR_DEVICE, "batches need %.2f GB on CUDA device %d, of which %.2f GB are free",
+                       least * 1e-9, device, available * 1e-9);
+    return gc_cuda_check(error, device, err);
+}
+
 /* ---- Page-locked memory ------------------------------------------------------------------------------------------ */
 
 static const int64_t kept_bytes_max = INT64_C(256) << 20;
@@ -292,6 +302,28 @@ void gc_cuda_pinned_free(void *memory) {
             free(old.memory);
         }
     }
+}
+
+float *gc_cuda_alloc_pinned(int wanted, int64_t floats) {
+    void *pinned = NULL;
+    int device, caller;
+    if (gc_cuda_choose_device(wanted, &device, NULL))
+        return NULL;
+    cudaError_t err = gc_cuda_enter(device, &caller);
+    GC_CUDA_TRY(err, gc_cuda_pinned_new(floats * (int64_t)sizeof(float), &pinned));
+    gc_cuda_leave(caller);
+    if (err)
+        (void)cudaGetLastError();
+    return err ? NULL : pinned;
+}
+
+void gc_cuda_free_pinned(int wanted, float *pinned) {
+    int device, caller;
+    if (!pinned || gc_cuda_choose_device(wanted, &device, NULL))
+        return;
+    (void)gc_cuda_enter(device, &caller);
+    gc_cuda_pinned_free(pinned);
+    gc_cuda_leave(caller);
 }
 
 /* ---- Resources --------------------------------------------------------------------------------------------------- */
@@ -522,4 +554,78 @@ void *gc_cuda_upload(gc_cuda_resources *r, const void *from, int64_t bytes) {
         GC_CUDA_TRY(r->err, cudaStreamSynchronize(r->order));
     }
     return r->err ? NULL : p;
+}
+
+/* ---- Kept samples ------------------------------------------------------------------------------------------------ */
+
+/* Memory of the samples that a device keeps. Its pool holds on to freed memory, so that neither allocating nor
+ * freeing waits for the work of others; gc_cuda_trim_kept returns it. Never destroyed. */
+typedef struct kept {
+    cudaMemPool_t pool;  /* NULL: the device has no memory pools */
+    cudaStream_t stream; /* NULL: not created yet */
+} kept;
+
+enum { DEVICES_MAX = 64 };
+
+static kept kept_by_device[DEVICES_MAX];
+static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Stores the memory of kept samples of the current device, creating it at the first call. */
+static cudaError_t kept_of(int device, kept *k) {
+    uint64_t keep_all = UINT64_MAX;
+    if (device >= DEVICES_MAX)
+        return cudaErrorInvalidDevice;
+    cudaError_t err = cudaSuccess;
+    pthread_mutex_lock(&kept_mutex);
+    kept *own = &kept_by_device[device];
+    if (!own->stream) {
+        err = own->pool ? cudaSuccess : gc_cuda_pool(device, &own->pool);
+        if (own->pool)
+            GC_CUDA_TRY(err, cudaMemPoolSetAttribute(own->pool, cudaMemPoolAttrReleaseThreshold, &keep_all));
+        GC_CUDA_TRY(err, cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking));
+    }
+    *k = *own;
+    pthread_mutex_unlock(&kept_mutex);
+    return err;
+}
+
+void gc_cuda_trim_kept(int device) {
+    pthread_mutex_lock(&kept_mutex);
+    if (device < DEVICES_MAX && kept_by_device[device].pool)
+        (void)cudaMemPoolTrimTo(kept_by_device[device].pool, 0);
+    pthread_mutex_unlock(&kept_mutex);
+}
+
+float *gc_cuda_keep(int device, const float *samples, int64_t floats) {
+    float *to = NULL;
+    size_t bytes = (size_t)floats * sizeof *to;
+    kept k;
+    int caller;
+    cudaError_t err = gc_cuda_enter(device, &caller);
+    GC_CUDA_TRY(err, kept_of(device, &k));
+    if (!err)
+        err = k.pool ? cudaMallocFromPoolAsync((void **)&to, bytes, k.pool, k.stream) : cudaMalloc((void **)&to, bytes);
+    if (!err) {
+        err = cudaMemcpyAsync(to, samples, bytes, cudaMemcpyHostToDevice, k.stream);
+        GC_CUDA_TRY(err, cudaStreamSynchronize(k.stream));
+        if (err)
+            (void)(k.pool ? cudaFreeAsync(to, k.stream) : cudaFree(to));
+    }
+    gc_cuda_leave(caller);
+    if (!err)
+        return to;
+    (void)cudaGetLastError();
+    return NULL;
+}
+
+void gc_cuda_release(int device, float *samples) {
+    kept k;
+    int caller;
+    if (gc_cuda_enter(device, &caller) == cudaSuccess && kept_of(device, &k) == cudaSuccess) {
+        if (k.pool)
+            cudaFreeAsync(samples, k.stream);
+        else
+            cudaFree(samples);
+    }
+    gc_cuda_leave(caller);
 }

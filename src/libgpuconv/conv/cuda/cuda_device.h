@@ -42,6 +42,10 @@ void gc_cuda_leave(int caller);
 /* Stores the bytes of a device that are free, which starts the device. */
 cudaError_t gc_cuda_free_memory(int device, double *bytes);
 
+/* Starts a device. Refuses it if the slots of one worker of a batch, some 90 MB on an H200, and the kernels may not
+ * fit, so that a batch that may use the CPU does. @return DEVICE */
+gpuconv_status gc_cuda_init_device(int device, gpuconv_error *error);
+
 /* Does what gc_cuda_check does for an object of `bytes` bytes of device memory. Where memory is missing, the message
  * gives the needed and the free bytes: call it when the memory of the object has been released.
  * @return GPUCONV_ERROR_MEMORY if memory is missing */
@@ -116,5 +120,17 @@ cudaError_t gc_cuda_pinned_new(int64_t bytes, void **memory);
 /* Keeps the memory for reuse; no work may use it any more. Past the limit the memory that has been kept longest is
  * freed, which waits for the devices. */
 void gc_cuda_pinned_free(void *memory);
+
+/* As in gc_backend. */
+float *gc_cuda_alloc_pinned(int device, int64_t floats);
+void gc_cuda_free_pinned(int device, float *pinned);
+
+/* ---- Kept samples: upload and release of gc_backend -------------------------------------------------------------- */
+
+float *gc_cuda_keep(int device, const float *samples, int64_t floats);
+void gc_cuda_release(int device, float *samples);
+
+/* Returns the memory of released samples to the device. */
+void gc_cuda_trim_kept(int device);
 
 #endif

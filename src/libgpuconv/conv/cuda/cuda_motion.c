@@ -227,28 +227,8 @@ static gpuconv_status render(gc_motion_gpu *g, const gc_motion_work *chunk, cons
     return gc_cuda_check(error, g->resources.device, err);
 }
 
-static float *alloc_pinned(gc_motion_gpu *g, int64_t floats) {
-    void *pinned = NULL;
-    int caller;
-    cudaError_t err = gc_cuda_enter(g->resources.device, &caller);
-    GC_CUDA_TRY(err, gc_cuda_pinned_new(floats * (int64_t)sizeof(float), &pinned));
-    gc_cuda_leave(caller);
-    if (err)
-        (void)cudaGetLastError();
-    return err ? NULL : pinned;
-}
-
-static void free_pinned(gc_motion_gpu *g, float *pinned) {
-    int caller;
-    if (!pinned)
-        return;
-    (void)gc_cuda_enter(g->resources.device, &caller);
-    gc_cuda_pinned_free(pinned);
-    gc_cuda_leave(caller);
-}
-
 static int64_t device_bytes(const gc_motion_gpu *g) {
     return g->resources.device_bytes;
 }
 
-const gc_motion_backend gc_motion_cuda = {open_motion, render, alloc_pinned, free_pinned, device_bytes, close_motion};
+const gc_motion_backend gc_motion_cuda = {open_motion, render, device_bytes, close_motion};

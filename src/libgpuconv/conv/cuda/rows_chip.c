@@ -38,6 +38,10 @@ gc_rows_kernels gc_chip_query(int size) {
     return (gc_rows_kernels){s.twiddles, s.shared_bytes};
 }
 
+double gc_chip_work(int size) {
+    return sizes[size].point * (double)gck_chip_query(size).points;
+}
+
 /* Returns the blocks that a multiprocessor holds at a time. */
 static int64_t resident_blocks(const gc_device *device, const gck_chip_sizes *s) {
     const int64_t n = gc_min(s->resident, device->resident_threads / s->threads);

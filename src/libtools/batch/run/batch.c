@@ -38,8 +38,8 @@ typedef enum gpu_state { GPU_STARTS = 0, GPU_READY, GPU_LOST } gpu_state;
 typedef struct batch_state {
     /* Constant while threads run, but for devices and device[] of a shared batch. */
     const gc_batch *batch;
-    const gc_batch_backend *backend; /* of all entries, or of those on the GPUs */
-    int devices, workers;            /* devices 0: the CPU */
+    const gc_backend *backend; /* of all entries, or of those on the GPUs */
+    int devices, workers;      /* devices 0: the CPU */
     int device[GC_BATCH_DEVICES];
     bool shared; /* between the cores and GPUs, which are started while the cores work */
     gc_responses *responses;
@@ -334,7 +334,7 @@ static gpuconv_status select_devices(batch_state *s, int *count, gpuconv_error *
         (void)gc_backend_fail_missing(GPUCONV_ERROR_UNSUPPORTED, why);
         return GPUCONV_OK;
     }
-    const int found = backend->batch->devices(why);
+    const int found = backend->count_devices(why);
     *count = (int)gc_min(found == 0 || !b->device ? found : b->devices, GC_BATCH_DEVICES);
     for (int i = 0; i < *count; i++) {
         s->device[i] = b->device ? b->device[i] : i;
@@ -347,7 +347,7 @@ static gpuconv_status select_devices(batch_state *s, int *count, gpuconv_error *
 
 /* Takes `count` of the selected devices into use. Requires the lock if threads run. */
 static void use_devices(batch_state *s, int count) {
-    s->backend = gc_backend_find(GPUCONV_BACKEND_CUDA)->batch;
+    s->backend = gc_backend_find(GPUCONV_BACKEND_CUDA);
     s->devices = s->progress.devices = count;
     memcpy(s->progress.device, s->device, (size_t)count * sizeof *s->device);
 }
@@ -358,13 +358,13 @@ static gpuconv_status choose_devices(batch_state *s, gpuconv_error *error) {
     const gc_batch *b = s->batch;
     gpuconv_error why = {0};
     int count = 0;
-    s->backend = gc_backend_find(GPUCONV_BACKEND_CPU)->batch;
+    s->backend = gc_backend_find(GPUCONV_BACKEND_CPU);
     s->workers = b->workers > 0 ? b->workers : gc_processor_count();
     if (b->backend == GPUCONV_BACKEND_CUDA) {
         const gpuconv_status status = select_devices(s, &count, &why, error);
         if (status)
             return status;
-        if (count == 0 || gc_backend_find(GPUCONV_BACKEND_CUDA)->batch->init_device(s->device[0], &why))
+        if (count == 0 || gc_backend_find(GPUCONV_BACKEND_CUDA)->init_device(s->device[0], &why))
             return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s", why.message);
         use_devices(s, count);
     }
@@ -456,7 +456,7 @@ static gc_worker make_worker(batch_state *s, int device) {
     return (gc_worker){.manifest = s->batch->manifest,
                        .responses = s->responses,
                        .folder = s->batch->folder,
-                       .backend = device < 0 ? gc_backend_find(GPUCONV_BACKEND_CPU)->batch : s->backend,
+                       .backend = device < 0 ? gc_backend_find(GPUCONV_BACKEND_CPU) : s->backend,
                        .devices = device < 0 ? 0 : s->devices,
                        .device = device < 0 ? 0 : s->device[device],
                        .cancel = &s->stop,
@@ -514,7 +514,7 @@ static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
         return GPUCONV_OK;
     const gpuconv_status status = select_devices(s, &count, &why, error);
     const gc_batch_share share = count > 0 ? divide_measured(s, 0, true, count) : (gc_batch_share){0};
-    if (share.gpus > 0.5 && !gc_backend_find(GPUCONV_BACKEND_CUDA)->batch->init_device(s->device[0], &why))
+    if (share.gpus > 0.5 && !gc_backend_find(GPUCONV_BACKEND_CUDA)->init_device(s->device[0], &why))
         use_devices(s, share.devices);
     s->workers = (int)gc_max(s->workers, s->devices);
     return status;
@@ -623,8 +623,8 @@ static gpuconv_status batch_prepare(batch_state *s, gpuconv_error *error) {
     const bool may_share = s->batch->backend == GPUCONV_BACKEND_AUTO &&
                            s->progress.total >= entries_shared * gc_processor_count() &&
                            gc_backend_find(GPUCONV_BACKEND_CUDA);
-    const gc_batch_backend *keeps = may_share ? gc_backend_find(GPUCONV_BACKEND_CUDA)->batch : s->backend;
-    s->responses = status ? NULL : gc_responses_new(responses_bytes, keeps->free_taps);
+    const gc_backend *keeps = may_share ? gc_backend_find(GPUCONV_BACKEND_CUDA) : s->backend;
+    s->responses = status ? NULL : gc_responses_new(responses_bytes, keeps->release);
     if (!status && !s->responses)
         status = gc_fail_memory(error, "a table of responses");
     return status || !may_share ? status : share_batch(s, error);

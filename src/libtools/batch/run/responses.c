@@ -25,13 +25,13 @@ struct gc_responses {
     pthread_cond_t ready;
     int64_t bytes_max, bytes;
     gc_response *oldest, *youngest; /* list of unreferenced responses */
-    void (*free_taps)(int device, float *planes);
+    void (*release)(int device, float *planes);
     gc_map table;                  /* from a key to its response */
     gpuconv_arrays *place[PLACES]; /* that no thread has taken; the first `places` */
     int places;
 };
 
-gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, float *planes)) {
+gc_responses *gc_responses_new(int64_t bytes, void (*release)(int device, float *planes)) {
     gc_responses *r = gc_calloc(1, sizeof *r);
     if (!r)
         return NULL;
@@ -40,7 +40,7 @@ gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, floa
         pthread_mutex_init(&r->stripe[i], NULL);
     pthread_cond_init(&r->ready, NULL);
     r->bytes_max = bytes;
-    r->free_taps = free_taps;
+    r->release = release;
     return r;
 }
 
@@ -54,7 +54,7 @@ static void free_made(const gc_response *made) {
 static void free_response(gc_responses *r, gc_response *response) {
     for (int d = 0; d < GC_BATCH_DEVICES; d++)
         if (response->planes[d])
-            r->free_taps(d, response->planes[d]);
+            r->release(d, response->planes[d]);
     free_made(response);
     free(response->key);
     free(response);

@@ -46,8 +46,8 @@ typedef struct gc_response_request {
 } gc_response_request;
 
 /* Creates a cache that keeps up to `bytes` bytes of unreferenced responses. Any number of threads may use it.
- * `free_taps` frees a device's copy. NULL: out of memory. */
-gc_responses *gc_responses_new(int64_t bytes, void (*free_taps)(int device, float *planes));
+ * `release` frees a device's copy. NULL: out of memory. */
+gc_responses *gc_responses_new(int64_t bytes, void (*release)(int device, float *planes));
 
 /* Prepares a response, or returns the cached one; the caller releases it. *is_new: it was prepared for this caller, and
  * no other has used it before. Blocks while another thread prepares the same response. Fails as gpuconv_ir_prepare. */

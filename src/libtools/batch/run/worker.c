@@ -234,7 +234,7 @@ static int64_t total_frames(const gc_part *p) {
 
 /* Decides whether one part can be convolved in a slot, and chooses how. */
 static bool accepts_part(const worker_slots *s, gc_part *p) {
-    const gc_batch_backend *b = s->w->backend;
+    const gc_batch_backend *b = s->w->backend->batch;
     const gpuconv_ir *ir = p->response->ir;
     return p->frames > 0 && gc_ir_one_route_each(ir) && ir->outputs <= SLOT_OUTPUTS / 8 &&
            ir->inputs * gc_round_up(p->frames, 4) <= FILE_FLOATS &&
@@ -305,7 +305,7 @@ static bool fits(const gc_slot *slot, const gc_task *t) {
 static const float *device_planes(const gc_worker *w, gc_response *r) {
     gc_responses_lock(w->responses, r);
     if (!r->planes[w->device])
-        r->planes[w->device] = w->backend->upload_taps(w->device, r->ir->taps, r->ir->planes * r->ir->frames);
+        r->planes[w->device] = w->backend->upload(w->device, r->ir->taps, r->ir->planes * r->ir->frames);
     const float *planes = r->planes[w->device];
     gc_responses_unlock(w->responses, r);
     return planes;
@@ -317,7 +317,7 @@ static const float *device_planes(const gc_worker *w, gc_response *r) {
 static bool place_response(const gc_worker *w, gc_slot *slot, const gc_part *p, gc_batch_item *item) {
     const gpuconv_ir *ir = p->response->ir;
     const int64_t bytes = gc_round_up(ir->planes * ir->frames * (int64_t)sizeof(float), 16);
-    item->planes = w->backend->upload_taps ? NULL : ir->taps;
+    item->planes = w->backend->upload ? NULL : ir->taps;
     item->planes_at = slot->in_used;
     if (item->planes)
         return true;
@@ -440,8 +440,8 @@ static gpuconv_status store(worker_slots *s, const gc_slot *slot, gc_task *t, gp
 /* Waits for the slot's convolutions, if they are in flight, then stores, reports and closes its tasks and empties the
  * slot. An error of the device (`err`, or that of waiting) is reported for every task and returned. */
 static gpuconv_status finish_slot(worker_slots *s, gc_slot *slot, gpuconv_status err, gpuconv_error *error) {
-    if (slot->in_flight && !err && s->w->backend->finish)
-        err = s->w->backend->finish(slot->device, slot->item, slot->items, error);
+    if (slot->in_flight && !err && s->w->backend->batch->finish)
+        err = s->w->backend->batch->finish(slot->device, slot->item, slot->items, error);
     for (int i = 0; i < slot->tasks; i++) {
         gpuconv_error why = *error;
         slot->task[i].where = s->where;
@@ -463,7 +463,7 @@ static gpuconv_status slots_flush(worker_slots *s, gpuconv_error *error) {
     if (slot->tasks == 0)
         return GPUCONV_OK;
     gpuconv_status err =
-        s->w->backend->begin(slot->device, slot->item, slot->items, slot->in_used, slot->out_used, error);
+        s->w->backend->batch->begin(slot->device, slot->item, slot->items, slot->in_used, slot->out_used, error);
     if (err)
         return finish_slot(s, slot, err, error);
     slot->in_flight = true;
@@ -511,7 +511,7 @@ static void slots_free(worker_slots *s) {
     for (int i = 0; i < s->count; i++) {
         for (int k = 0; k < s->slot[i].tasks; k++)
             gc_task_close(s->w, &s->slot[i].task[k]);
-        s->w->backend->free(s->slot[i].device);
+        s->w->backend->batch->free(s->slot[i].device);
     }
     gc_scratch_free(&s->scratch);
     free(s);
@@ -531,10 +531,10 @@ static gpuconv_status slots_new(const gc_worker *w, worker_slots **made, gpuconv
     else
         (void)snprintf(s->where, sizeof s->where, "cuda %d", w->device);
     gpuconv_status status = GPUCONV_OK;
-    for (; s->count < w->backend->slots && !status; s->count += !status) {
+    for (; s->count < w->backend->batch->slots && !status; s->count += !status) {
         gpuconv_error unused;
-        status = w->backend->new_slot(w->device, FILE_BYTES, SLOT_OUTPUTS, &s->slot[s->count].device,
-                                      s->count ? &unused : error);
+        status = w->backend->batch->new_slot(w->device, FILE_BYTES, SLOT_OUTPUTS, &s->slot[s->count].device,
+                                             s->count ? &unused : error);
     }
     if (s->count == 0) {
         slots_free(s);

@@ -13,7 +13,7 @@ typedef struct gc_worker {
     const gc_manifest *manifest;
     gc_responses *responses;
     const char *folder; /* of the outputs */
-    const gc_batch_backend *backend;
+    const gc_backend *backend;
     int devices; /* GPUs of the batch; 0: the CPU */
     int device;  /* the worker's own */
     const volatile int *cancel;
