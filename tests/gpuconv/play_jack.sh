@@ -13,6 +13,11 @@ start_jack
 make_audio noise ir.wav wav-float 1 48000 60000 0.004
 
 if [ "$1" = play ]; then
+    # On a busy machine PortAudio finds the server later than jack_lsp does.
+    tries=0
+    until "$GPUCONV" play --list-devices 2>"$work/log/list" | grep -q system || [ $((tries += 1)) -gt 20 ]; do
+        sleep 0.2
+    done
     make_audio noise in.wav wav-float 2 48000 130000 0.2
     runs -q -b cpu in.wav ir.wav offline.wav
     # A busy machine may drop a block: three attempts.
