@@ -207,11 +207,10 @@ typedef struct gc_batch_item {
     const gpuconv_ir *ir;
     gc_batch_samples in, out; /* `in` is interleaved */
     int64_t frames;
-    const float *
-        planes; /* the taps of ir in memory that the device reads; NULL: in the input buffer from byte `planes_at` on */
-    int64_t planes_at; /* a multiple of 16 */
-    gc_choice choice;  /* from `choose` */
-    int64_t clipped;   /* set by `finish`: samples clipped to the range of an integer output */
+    const float *planes; /* the taps of ir where the device reads them; NULL: in the input buffer from `planes_at` on */
+    int64_t planes_at;   /* a multiple of 16 bytes */
+    gc_choice choice;    /* from `choose` */
+    int64_t clipped;     /* set by `finish`: samples clipped to the range of an integer output */
 } gc_batch_item;
 
 /* The beginning of a backend's slot. */
@@ -373,13 +372,12 @@ typedef struct gc_backend {
     /* Returns the costs of operations on a device that probe has filled. */
     gc_costs (*costs)(const gc_device *device);
 
-    /* The functions down to free_pinned are NULL on the CPU, whose memory every thread reads. `device` is a number.
+    /* The functions from here to free_pinned are NULL on the CPU, whose memory every thread reads.
      *
      * Returns the number of devices, initialised or not; 0 with a reason in *error. */
     int (*count_devices)(gpuconv_error *error);
 
-    /* Initialises a device for batches, which takes 1/8 s and otherwise happens in the first slot. Fails with DEVICE.
-     */
+    /* Initialises a device for batches, which takes 1/8 s and else happens in the first slot. Fails with DEVICE. */
     gpuconv_status (*init_device)(int device, gpuconv_error *error);
 
     /* Copies samples to the memory of a device, for `release` to free. Returns NULL if it has too little. */

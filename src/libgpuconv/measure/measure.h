@@ -1,6 +1,6 @@
-/* Measurements of a backend: peak rates of its processor, times of plans and rows on samples that are in its
- * memory, the FFT library in common use on it, and the costs that plans use. Benchmarks and the calibration use them;
- * nothing that convolves does. */
+/* Measurements of a backend: peak rates of its processor, times of plans and rows on samples that are in its memory,
+ * the FFT library in common use on it, and the costs that plans use. Benchmarks and the calibration use them; nothing
+ * that convolves does. */
 #ifndef GC_MEASURE_MEASURE_H
 #define GC_MEASURE_MEASURE_H
 

@@ -23,7 +23,6 @@
  * (gpuconv_realtime_process) takes no lock, allocates nothing and never waits, unless freewheeling; the workers compute
  * tails, free retired voices, and replace a failed tail on a GPU by one on the CPU.
  */
-
 #include "libgpuconv/conv/backend.h"
 #include "libgpuconv/core/error.h"
 #include "libgpuconv/core/memory.h"
