@@ -65,7 +65,8 @@ static void append_pulse_names(char *list, size_t used, size_t room) {
 
 enum { IDLE, IN_CALLBACK, ABANDONED };
 
-static bool only_jack; /* of PortAudio's devices; set before the first call */
+static bool only_jack;      /* of PortAudio's devices; set before the first call */
+static bool is_initialized; /* by jack_is_running(), for the list or the device that follows */
 
 struct gc_sound_device {
     PaStream *stream;
@@ -75,9 +76,13 @@ struct gc_sound_device {
     _Atomic int64_t xruns;
 };
 
-/* Calls Pa_Initialize with standard error redirected to /dev/null: PortAudio's host interfaces print a message for
- * every device that they fail to probe. Real failures are returned. */
+/* Calls Pa_Initialize, unless jack_is_running() has, with standard error redirected to /dev/null: PortAudio's host
+ * interfaces print a message for every device that they fail to probe. Real failures are returned. */
 static PaError initialize(void) {
+    if (is_initialized) {
+        is_initialized = false;
+        return paNoError;
+    }
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC), saved = dup(STDERR_FILENO);
     if (null >= 0 && saved >= 0)
         (void)dup2(null, STDERR_FILENO);
@@ -119,12 +124,14 @@ static const PaHostApiInfo *find_jack(void) {
     return jack && jack->deviceCount > 0 ? jack : NULL;
 }
 
+/* Leaves PortAudio initialized if JACK runs: JACK may refuse a client that closes and opens again at once. */
 static bool jack_is_running(void) {
     if (initialize() != paNoError)
         return false;
-    const bool runs = find_jack() != NULL;
-    Pa_Terminate();
-    return runs;
+    is_initialized = find_jack() != NULL;
+    if (!is_initialized)
+        Pa_Terminate();
+    return is_initialized;
 }
 
 /* Returns whether a device may be listed and found. */
