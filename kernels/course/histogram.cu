@@ -8,8 +8,6 @@
  */
 #include "course.cuh"
 
-#include <cub/device/device_histogram.cuh>
-
 using namespace course;
 
 namespace {
@@ -157,11 +155,4 @@ LAB_LAUNCHER(gck_histogram_lanes) {
     count_lanes<<<2 * run->multiprocessors, LANE_BLOCK, 0, stream(run)>>>(buffer<const unsigned char>(run, 0),
                                                                           buffer<int>(run, 1), run->size[0]);
     return err ? err : cudaGetLastError();
-}
-
-LAB_LAUNCHER(gck_histogram_cub) {
-    size_t bytes = (size_t)run->scratch_bytes;
-    return cub::DeviceHistogram::HistogramEven(run->scratch, bytes, buffer<const unsigned char>(run, 0),
-                                               buffer<int>(run, 1), VALUES + 1, 0, (int)VALUES, (int)run->size[0],
-                                               stream(run));
 }

@@ -1,8 +1,6 @@
 /* The kernels of module reduction. A launcher sets the sum to zero before it launches a kernel that adds to it. */
 #include "course.cuh"
 
-#include <cub/device/device_reduce.cuh>
-
 using namespace course;
 
 namespace {
@@ -146,10 +144,4 @@ LAB_LAUNCHER(gck_reduction_read) {
     read_all<<<ceil_div(vectors, BLOCK * LOADS_IN_FLIGHT), BLOCK, 0, stream(run)>>>(buffer<const float4>(run, 0),
                                                                                     buffer<float>(run, 1), vectors);
     return cudaGetLastError();
-}
-
-LAB_LAUNCHER(gck_reduction_cub) {
-    size_t bytes = (size_t)run->scratch_bytes;
-    return cub::DeviceReduce::Sum(run->scratch, bytes, buffer<const float>(run, 0), buffer<float>(run, 1), run->size[0],
-                                  stream(run));
 }

@@ -7,8 +7,6 @@
  */
 #include "course.cuh"
 
-#include <cub/device/device_scan.cuh>
-
 using namespace course;
 
 namespace {
@@ -310,10 +308,4 @@ LAB_LAUNCHER(gck_scan_look_back) {
 LAB_FACTS(gck_scan_look_back_facts) {
     (void)run;
     return kernel_facts(scan_once, BLOCK, 0, facts);
-}
-
-LAB_LAUNCHER(gck_scan_cub) {
-    size_t bytes = (size_t)run->scratch_bytes;
-    return cub::DeviceScan::InclusiveSum(run->scratch, bytes, buffer<const int>(run, 0), buffer<int>(run, 1),
-                                         (int)run->size[0], stream(run));
 }

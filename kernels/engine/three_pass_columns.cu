@@ -58,18 +58,17 @@ struct block_source {
             }
         } else {
             with_samples(a.rows, start, at, [&](auto x) {
-                constexpr known_rows known = std::is_pointer<decltype(x)>::value ? GATED : UNKNOWN;
                 const unsigned count = end - begin;
 #pragma unroll
                 for (int j = 0; j < F::P; j++) {
                     const int n = (t + j * F::T) * ROW_POINTS + n2;
-                    v[j] = make_float2(sample_if<known>(x, n, n - begin < count), 0.0f);
+                    v[j] = make_float2(sample_if(x, n, n - begin < count), 0.0f);
                 }
                 if (end > points) /* a row that fits into one transform has none of these */
 #pragma unroll
                     for (int j = 0; j < F::P; j++) {
                         const int m = (t + j * F::T) * ROW_POINTS + n2 + points;
-                        v[j].y = sample_if<known>(x, m, m - begin < count);
+                        v[j].y = sample_if(x, m, m - begin < count);
                     }
             });
         }
@@ -295,7 +294,7 @@ gck_3pass_sizes gck_3pass_query(int size) {
     return sizes[size].sizes();
 }
 
-void gck_3pass_twiddles(int size, float2 *twiddles) {
+void gck_3pass_twiddles(int64_t size, float2 *twiddles) {
     sizes[size].write_twiddles(twiddles);
 }
 

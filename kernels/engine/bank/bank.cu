@@ -94,18 +94,18 @@ template <int N, steps Steps> __device__ __forceinline__ void add_future(float2 
 /* ---- Transforms -------------------------------------------------------------------------------------------------- */
 
 /* Loads the last two hops of an input; in the first level the newest one from `in`, and stores it in the ring. */
-template <int N, bool First>
-__device__ __forceinline__ void load_window(float2 *v, const gck_bank &b, int c, bool active, int t) {
+template <int N>
+__device__ __forceinline__ void load_window(float2 *v, const gck_bank &b, bool is_first, int c, bool active, int t) {
     const int mask = (int)b.ring_frames - 1, begin = (int)((*b.period + 1) * b.block - 2 * N) & mask;
     float *ring = b.ring + c * b.ring_frames;
-    const float *newest = First ? b.in + (int64_t)c * N : ring;
-    const int at = First ? 0 : begin + N;
+    const float *newest = is_first ? b.in + (int64_t)c * N : ring;
+    const int at = is_first ? 0 : begin + N;
 #pragma unroll
     for (int j = 0; j < 16; j++) {
         int n = t + j * layout<N>::threads;
         v[j] = make_float2(ring[(begin + n) & mask], newest[(at + n) & mask]);
     }
-    if (First && active) {
+    if (is_first && active) {
 #pragma unroll
         for (int j = 0; j < 16; j++)
             ring[(begin + N + t + j * layout<N>::threads) & mask] = v[j].y;
@@ -158,17 +158,18 @@ constexpr int resident(int points, steps s) {
 }
 
 /* Steps of a level for the channels `first` .. `end` - 1 that are due, one per group of threads. */
-template <int N, steps Steps, bool First>
+template <int N, steps Steps>
 __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
     transforms(const gck_bank b, int number, int first, int end) {
     extern __shared__ float2 shared[];
     /* A copy: with a reference the compiler limits the registers to 128 on compute capability 9.0. Of 512 threads each
      * has no more; behind the sums these read the level again, because pointers that are kept spill on 7.5 and 8.0. */
-    const gck_bank_level level = b.level[First ? 0 : number], &again = layout<N>::block < 512 ? level : b.level[number];
+    const bool is_first = N <= GCK_BANK_BLOCK_MAX && number == 0;
+    const gck_bank_level level = b.level[number], &again = layout<N>::block < 512 ? level : b.level[number];
     const int group = threadIdx.x / layout<N>::threads, t = threadIdx.x % layout<N>::threads;
     const due d = due_in<Steps>(b, level.periods);
     const int channel = blockIdx.x * layout<N>::groups + group;
-    const int index = Steps == FORWARD || First ? first + channel : channel * level.periods + d.residue;
+    const int index = Steps == FORWARD || is_first ? first + channel : channel * level.periods + d.residue;
     /* The condition is uniform across a block: */
     if ((Steps == FORWARD && d.residue != 0) || d.blocks == 0 || (layout<N>::groups == 1 && index >= end))
         return;
@@ -178,7 +179,7 @@ __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
     if (Steps == INVERSE) {
         load_sums<N>(v, level, c, t);
     } else {
-        load_window<N, First>(v, b, c, active, t);
+        load_window<N>(v, b, is_first, c, active, t);
         twist<N, false>(v, t);
         fft_radix16_forward<N>(v, own, t, level.table);
         const int64_t spectra = (int64_t)c * level.partitions * N;
@@ -191,9 +192,9 @@ __global__ void __launch_bounds__(layout<N>::block, resident(N, Steps))
     }
     fft_radix16_inverse<N>(v, own, t, again.table);
     twist<N, true>(v, t);
-    if (First)
+    if (is_first)
         add_future<N, Steps>(v, b, c, t);
-    float *to = First          ? b.out + (int64_t)c * N
+    float *to = is_first       ? b.out + (int64_t)c * N
                 : Steps == ALL ? again.future + (int64_t)c * N
                                : future_of<Steps>(b, again, c, d.blocks);
     if (active) {
@@ -258,7 +259,7 @@ cudaError_t run_spectra(const gck_bank_level &level, const gck_responses &respon
 template <int N, steps Steps>
 cudaError_t run_transforms(const gck_bank *b, int number, int first, int count, int periods, cudaStream_t stream) {
     typedef layout<N> l;
-    const auto kernel = number ? transforms<N, Steps, false> : transforms<N, Steps, N <= GCK_BANK_BLOCK_MAX>;
+    const auto kernel = transforms<N, Steps>;
     cudaError_t err = allow_shared(kernel, l::bytes);
     if (err)
         return err;

@@ -41,12 +41,6 @@ __device__ __forceinline__ chip_item item_of(const gck_chip_job &a, int number, 
     return {min(row, s.rows - 1), response, clamped % a.splits, number < items && row < s.rows};
 }
 
-/* Returns whether neither the row of an item nor those behind it exist, or have a frame that is written. */
-__device__ __forceinline__ bool is_behind_last(const gck_chip_job &a, int number) {
-    const gck_rows &rows = a.target.rows;
-    return rows.lengths && rows.starts && rows.lengths[min(number / a.splits, a.sharing.rows - 1)] < 0;
-}
-
 /* Loads what a turn transforms: the response of an item, or the segment of its row from frame n on, with its gate.
  * Returns whether there is a sample; if not, v is not written. used: whether the item has this turn; the transforms of
  * a warp wait for each other all the same. */
@@ -89,7 +83,7 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
     pdl_wait();
     const int step = gridDim.x * c::groups;
     for (int next = blockIdx.x * c::groups; next < items; next += step) {
-        if (is_behind_last(a, next))
+        if (is_missing(a.target.rows, min(next / a.splits, a.sharing.rows - 1)))
             return;
         const chip_item item = item_of(a, next + group, items, rows);
         if (c::groups == 1 && !item.exists)
@@ -244,7 +238,7 @@ gck_chip_sizes gck_chip_query(int size) {
     return rows[size].sizes();
 }
 
-void gck_chip_twiddles(int size, float2 *twiddles) {
+void gck_chip_twiddles(int64_t size, float2 *twiddles) {
     rows[size].write_twiddles(twiddles);
 }
 

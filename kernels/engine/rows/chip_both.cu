@@ -51,11 +51,6 @@ __device__ __forceinline__ item item_of(volatile item *from) {
     return {from->number, from->response, from->end, from->last};
 }
 
-/* Returns whether rows that follow one another have neither this row nor one behind it. */
-__device__ __forceinline__ bool is_missing(const gck_rows &rows, int row) {
-    return rows.starts && rows.lengths && rows.lengths[row] < 0;
-}
-
 /* Returns how many segments of part `part` are of rows that exist: these come first. */
 __device__ __forceinline__ int segments_of_part(const gck_chip_gradient &a, int response, int part) {
     const gck_sharing &s = a.sharing;

@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
             const bool second = step & 1;
             const int pair = part + step / 2 * a.splits;
             const int row = sharing_row(a.sharing, response, pair / a.segments);
-            const bool exists = pair < pairs && row < a.sharing.rows && !(a.x.lengths && a.x.lengths[row] < 0);
+            const bool exists = pair < pairs && row < a.sharing.rows && !is_missing(a.x, row);
             if (!any_left<Size>(exists))
                 break;
             const int64_t n = (int64_t)(pair % a.segments) * a.hop + (second ? a.shift : 0);

@@ -106,8 +106,7 @@ __device__ __forceinline__ void store_gated_segment(const float2 *v, float *plan
 #pragma unroll
             for (int j = 0; j < GATE_LOADS; j++) {
                 const int m = first + j * T;
-                if (m >= lo && m < hi)
-                    set_sample(y[m], m < valued ? sum[j] : 0.0f);
+                store_if(y, m, m < valued ? sum[j] : 0.0f, m >= lo && m < hi);
             }
         }
     });

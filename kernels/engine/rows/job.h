@@ -122,7 +122,7 @@ typedef struct gck_chip_sizes {
 gck_chip_sizes gck_chip_query(int size);
 
 /* Writes the twiddle table, in host memory. */
-void gck_chip_twiddles(int size, float2 *twiddles);
+void gck_chip_twiddles(int64_t size, float2 *twiddles);
 
 /* Load kernels on the current device, so that no launch has to: those of convolutions of a size, or all of
  * rows/chip*.cu whose shared memory the device has. */
@@ -348,8 +348,8 @@ typedef struct gck_tensor_sizes {
 } gck_tensor_sizes;
 
 gck_tensor_sizes gck_tensor_query(int size);
-void gck_tensor_twiddles(int size, float2 *twiddles); /* in host memory */
-cudaError_t gck_tensor_load(int shared_bytes_max);    /* as gck_chip_load */
+void gck_tensor_twiddles(int64_t size, float2 *twiddles); /* in host memory */
+cudaError_t gck_tensor_load(int shared_bytes_max);        /* as gck_chip_load */
 
 /* A convolution, plain or reflected, of rows of GCK_F16 with steps of 1. Point p of a row, 0 <= p < N, is source frame
  * p + shift; target frame n is point lo + n of the result. lo and the frames of a target row are at most N together.
@@ -382,7 +382,7 @@ typedef struct gck_3pass_sizes {
 } gck_3pass_sizes;
 
 gck_3pass_sizes gck_3pass_query(int size);
-void gck_3pass_twiddles(int size, float2 *twiddles);      /* in host memory */
+void gck_3pass_twiddles(int64_t size, float2 *twiddles);  /* in host memory */
 cudaError_t gck_3pass_load(int shared_bytes_max);         /* as gck_chip_load */
 cudaError_t gck_3pass_load_columns(int shared_bytes_max); /* the part of three_pass_columns.cu */
 

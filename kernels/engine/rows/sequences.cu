@@ -7,13 +7,9 @@
  */
 #include "kernels/engine/rows.cuh"
 
-#include <cub/block/block_scan.cuh>
-
 namespace {
 
-enum { THREADS = 256, SHARES = 16 };
-
-typedef cub::BlockScan<int64_t, THREADS> scan;
+enum { THREADS = 256, WARPS = THREADS / 32, SHARES = 16 };
 
 /* A sequence in a channel. */
 struct sequence {
@@ -22,11 +18,25 @@ struct sequence {
     int64_t cut;    /* frames behind these, which no class has */
 };
 
-struct larger {
-    __device__ int64_t operator()(int64_t a, int64_t b) const {
-        return a > b ? a : b;
+/* Returns the inclusive scan of x over the threads of the block; *total: the result of all of them. */
+template <typename F> __device__ __forceinline__ int64_t scan_block(int64_t x, F combine, int64_t *total) {
+    __shared__ int64_t last[WARPS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int distance = 1; distance < 32; distance *= 2) {
+        const int64_t other = __shfl_up_sync(~0u, x, distance);
+        x = lane >= distance ? combine(other, x) : x;
     }
-};
+    if (lane == 31)
+        last[warp] = x;
+    __syncthreads();
+    *total = last[0];
+    for (int w = 1; w < WARPS; w++) {
+        x = w == warp ? combine(*total, x) : x;
+        *total = combine(*total, last[w]);
+    }
+    __syncthreads(); /* the next scan writes `last` */
+    return x;
+}
 
 /* Returns offset i, moved into the frames of a channel; 0 and `frames` at the ends. */
 __device__ __forceinline__ int64_t offset_at(const gck_sequences &a, int64_t i) {
@@ -34,11 +44,9 @@ __device__ __forceinline__ int64_t offset_at(const gck_sequences &a, int64_t i) 
 }
 
 /* Returns sequence i of a block's THREADS; *reached: the largest offset before them, and then after them. */
-__device__ __forceinline__ sequence sequence_at(const gck_sequences &a, int64_t i, int64_t *reached,
-                                                scan::TempStorage &storage) {
-    int64_t start, last;
-    scan(storage).InclusiveScan(max(*reached, offset_at(a, i)), start, larger(), last);
-    *reached = last;
+__device__ __forceinline__ sequence sequence_at(const gck_sequences &a, int64_t i, int64_t *reached) {
+    const auto larger = [](int64_t x, int64_t y) { return max(x, y); };
+    const int64_t start = scan_block(max(*reached, offset_at(a, i)), larger, reached);
     const int64_t frames = i < a.sequences ? max(start, offset_at(a, i + 1)) - start : 0;
     const int64_t most = a.bounds[a.classes - 1];
     return {start, min(frames, most), max(frames - most, (int64_t)0)};
@@ -68,7 +76,6 @@ __device__ __forceinline__ void clear_cut(const gck_sequences &a, const sequence
 }
 
 __global__ void __launch_bounds__(THREADS) sort_sequences(const __grid_constant__ gck_sequences a) {
-    __shared__ scan::TempStorage storage;
     const int64_t rows = (int64_t)a.sequences * a.channels, responses = (int64_t)a.sequences * a.own;
     int64_t *table = a.table + blockIdx.x * 2 * (rows + responses);
     const int first = (int)((int64_t)blockIdx.y * a.channels / SHARES),
@@ -78,12 +85,12 @@ __global__ void __launch_bounds__(THREADS) sort_sequences(const __grid_constant_
     pdl_trigger();
     pdl_wait();
     for (int64_t i = threadIdx.x; i - threadIdx.x < a.sequences; i += THREADS) {
-        const sequence s = sequence_at(a, i, &reached, storage);
+        const sequence s = sequence_at(a, i, &reached);
         const int64_t member = i < a.sequences && s.frames > shortest && s.frames <= longest;
-        int64_t place, members;
-        __syncthreads(); /* the next scan uses the storage of the last one */
-        scan(storage).ExclusiveSum(member, place, members);
-        __syncthreads();
+        int64_t members;
+        const int64_t place = scan_block(
+                                  member, [](int64_t x, int64_t y) { return x + y; }, &members) -
+                              1;
         if (member)
             write_rows(a, table, i, count + place, s, first, end);
         if (blockIdx.x == 0 && s.cut && a.cleared.data)

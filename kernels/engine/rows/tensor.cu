@@ -675,7 +675,7 @@ gck_tensor_sizes gck_tensor_query(int size) {
                 : gck_tensor_sizes{small::N, small::TABLE * 2, small::BYTES + OWN_BYTES, small::ROWS};
 }
 
-void gck_tensor_twiddles(int size, float2 *twiddles) {
+void gck_tensor_twiddles(int64_t size, float2 *twiddles) {
     if (size)
         write_tensor_tables<tensor_layout<16>>((uint4 *)twiddles);
     else

@@ -75,6 +75,24 @@ __device__ __forceinline__ bool load_turn(float2 *v, const gck_varying_job &a, c
            load_segment<F::P, F::T, ADJACENT>(v, x, 0, at, window, t);
 }
 
+/* Adds the points lo .. lo + kept - 1, times gain, to the frames from `frame` on of a row. Reads all of them before it
+ * writes the first one: a write would hold up the reads behind it. */
+template <int P, int T>
+__device__ __forceinline__ void add_segment(float2 *v, const gck_rows &rows, int64_t row, int64_t frame, int lo,
+                                            int kept, float gain, int t) {
+    const unsigned count = within(row_frames(rows, row) - frame, kept);
+    with_samples<ADJACENT>(rows, row_start(rows, row), frame - lo + t, [=](auto y) {
+#pragma unroll
+        for (int j = 0; j < 2 * P; j++) {
+            float &x = j < P ? v[j % P].x : v[j % P].y;
+            x = fmaf(gain, x, sample_if(y, j * T, t - lo + j * T < count));
+        }
+#pragma unroll
+        for (int j = 0; j < 2 * P; j++)
+            store_if(y, j * T, j < P ? v[j % P].x : v[j % P].y, t - lo + j * T < count);
+    });
+}
+
 /* Stores what a piece adds to the output, or the gradient by the piece (reflect). */
 template <typename F>
 __device__ __forceinline__ void store_piece(float2 *v, float2 *s, const gck_varying_job &a, const varying_item &item,
@@ -94,7 +112,7 @@ __device__ __forceinline__ void store_piece(float2 *v, float2 *s, const gck_vary
     }
     const int kept = item.exists ? written - skipped : 0;
     if (a.accumulate)
-        add_segment<F::P, F::T, ADJACENT>(v, target.rows, item.row, frame + skipped, skipped, kept, gain, t);
+        add_segment<F::P, F::T>(v, target.rows, item.row, frame + skipped, skipped, kept, gain, t);
     else
         store_segment<F::P, F::T, true, ADJACENT>(v, (float *)s, target, item.row, frame + skipped, skipped, kept, gain,
                                                   t);

@@ -402,12 +402,7 @@ static cudaError_t init_algorithm(gc_cuda_arrays *c, const gc_cuda_rows *a) {
         const int size = gc_rows_size(a, &c->figures, INT64_C(1) << log2);
         if (size < 0 || c->twiddles[a->table + size])
             continue;
-        const int64_t count = a->query(size).twiddles;
-        float2 *table = gc_cuda_host_table(r, count, sizeof *table);
-        if (table)
-            a->twiddles(size, table);
-        c->twiddles[a->table + size] = gc_cuda_upload(r, table, count * (int64_t)sizeof *table);
-        free(table);
+        c->twiddles[a->table + size] = gc_cuda_twiddles(r, a->twiddles, size, a->query(size).twiddles);
     }
     return r->err;
 }

@@ -117,7 +117,7 @@ struct gc_cuda_rows {
     /* Of algorithms with transforms; else NULL. `twiddles` writes the table of a size in host memory, `spectra` queues
      * the transforms of the rows of `from` into responses->spectra. */
     gc_rows_kernels (*query)(int size);
-    void (*twiddles)(int size, float2 *table);
+    void (*twiddles)(int64_t size, float2 *table);
     cudaError_t (*spectra)(const gc_cuda_responses *responses, const gpuconv_rows *from, const float2 *twiddles,
                            cudaStream_t stream);
 

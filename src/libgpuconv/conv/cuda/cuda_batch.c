@@ -271,13 +271,8 @@ static cudaError_t prepare_size(cuda_slot *s, int size) {
     gc_cuda_resources *r = &s->resources;
     if (s->twiddles[size])
         return cudaSuccess;
-    const int64_t count = gck_chip_query(size).twiddles;
-    float2 *table = gc_cuda_host_table(r, count, sizeof *table);
-    if (table)
-        gck_chip_twiddles(size, table);
     GC_CUDA_TRY(r->err, gck_chip_load_size(size));
-    s->twiddles[size] = gc_cuda_upload(r, table, count * (int64_t)sizeof *table);
-    free(table);
+    s->twiddles[size] = gc_cuda_twiddles(r, gck_chip_twiddles, size, gck_chip_query(size).twiddles);
     return r->err;
 }
 

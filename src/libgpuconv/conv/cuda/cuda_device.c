@@ -419,11 +419,11 @@ void *gc_cuda_host_table(gc_cuda_resources *r, int64_t count, int64_t size) {
     return table;
 }
 
-const float2 *gc_cuda_twiddles(gc_cuda_resources *r, void (*write)(int64_t points, float2 *table), int64_t points,
+const float2 *gc_cuda_twiddles(gc_cuda_resources *r, void (*write)(int64_t transform, float2 *table), int64_t transform,
                                int64_t count) {
     float2 *table = gc_cuda_host_table(r, count, sizeof *table);
     if (table)
-        write(points, table);
+        write(transform, table);
     const float2 *device = gc_cuda_upload(r, table, count * (int64_t)sizeof *table);
     free(table);
     return device;

@@ -101,9 +101,10 @@ void *gc_cuda_upload(gc_cuda_resources *resources, const void *from, int64_t byt
  */
 void *gc_cuda_host_table(gc_cuda_resources *resources, int64_t count, int64_t size);
 
-/* Uploads a table of `count` complex numbers that `write` writes for transforms of `points` points. */
-const float2 *gc_cuda_twiddles(gc_cuda_resources *resources, void (*write)(int64_t points, float2 *table),
-                               int64_t points, int64_t count);
+/* Uploads a table of `count` complex numbers that `write` writes for a transform: its points or the number of its
+ * size. */
+const float2 *gc_cuda_twiddles(gc_cuda_resources *resources, void (*write)(int64_t transform, float2 *table),
+                               int64_t transform, int64_t count);
 
 /* Allocates page-locked host memory, not initialised. */
 void *gc_cuda_pinned(gc_cuda_resources *resources, int64_t bytes);
