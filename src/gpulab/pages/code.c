@@ -88,14 +88,15 @@ typedef struct items {
     const char *path[MAX_FILES];
 } items;
 
-/* Reads the items of all sources of a module. */
+/* Reads the items of all sources of a module, and of the calls of CUB, which are one file for all modules. */
 static gpuconv_status read_items(const gc_lab_module *module, items *all, gpuconv_error *error) {
     *all = (items){.item = gc_calloc(MAX_ITEMS, sizeof *all->item)};
     if (!all->item)
         return gc_fail_memory(error, "the code of a module");
     int files = 0;
     for (const source *s = sources; s->path && files < MAX_FILES; s++) {
-        if (!is_source_of(strrchr(s->path, '/') + 1, module->name))
+        const char *name = strrchr(s->path, '/') + 1;
+        if (!is_source_of(name, module->name) && strcmp(name, "cub.cu") != 0)
             continue;
         int first = all->count;
         all->count += gc_code_items(s->text, all->item + first, MAX_ITEMS - first);
