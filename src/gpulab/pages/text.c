@@ -285,25 +285,28 @@ static void write_lines(const chapter *c, const gc_lab_code *code) {
     fprintf(c->to, "%s%s", fence, c->markdown ? "\n" : "");
 }
 
+/* Writes that a rung has the code of another one. */
+static void write_same(const chapter *c, const gc_lab_variant *v, const gc_lab_variant *same) {
+    const char *quote = c->markdown ? "*" : "\"";
+    fprintf(c->to, "%sThe code of %s%s%s", c->markdown ? "" : "      ", quote, same->name, quote);
+    if (same->parameter != v->parameter)
+        fprintf(c->to, ", with the parameter %d instead of %d", v->parameter, same->parameter);
+    fputs(".\n", c->to);
+}
+
 /* Writes the code of a rung, or names the rung that has the same code. */
 static gpuconv_status write_code(const chapter *c, int rung, gpuconv_error *error) {
     gc_lab_code code;
     gpuconv_status err = gc_lab_code_find(c->module, rung, &code, error);
-    if (err || code.count == 0)
-        return err;
-    fputc('\n', c->to);
-    if (code.same) {
-        const char *quote = c->markdown ? "*" : "\"";
-        fprintf(c->to, "%sThe code of %s%s%s", c->markdown ? "" : "      ", quote, code.same->name, quote);
-        if (code.same->parameter != c->module->variants[rung].parameter)
-            fprintf(c->to, ", with the parameter %d instead of %d", c->module->variants[rung].parameter,
-                    code.same->parameter);
-        fputs(".\n", c->to);
-    } else {
-        write_lines(c, &code);
+    if (!err && code.count > 0) {
+        fputc('\n', c->to);
+        if (code.same)
+            write_same(c, &c->module->variants[rung], code.same);
+        else
+            write_lines(c, &code);
     }
     gc_lab_code_free(&code);
-    return GPUCONV_OK;
+    return err;
 }
 
 /* Writes the recorded figure of a rung, if there is one. */
