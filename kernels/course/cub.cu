@@ -8,7 +8,11 @@
 
 using namespace course;
 
+namespace {
+
 enum { VALUES = 256 }; /* of a byte */
+
+} // namespace
 
 LAB_LAUNCHER(gck_reduction_cub) {
     size_t bytes = (size_t)run->scratch_bytes;

@@ -257,44 +257,4 @@ template <int A, int B, bool RightAngle = false> struct fft_fma {
     }
 };
 
-/*
- * Transform of 2^(2A+1) points by 2^(A+1) threads that omits the last level (an incomplete transform, as in Kyber,
- * Avanzi et al., 2017). Two threads share a node of the second step and hold its even and odd indices. A leaf is a
- * polynomial y0 + y1 x modulo x^2 - r with its two coefficients in the two threads, and the product of two leaves is
- * (y0 h0 + r y1 h1) + (y0 h1 + y1 h0) x: one exchange between adjacent threads replaces two levels. The odd thread's
- * result is multiplied by the square root of r, as the inverse requires; the spectrum of the response contains these
- * factors, two per register.
- */
-template <int A, bool RightAngle = false> struct truncated_fft {
-    static const int P = 1 << A, T = 2 << A, N = P * T, ROW = T + 2;
-    static const int shared = P * ROW;
-    static const int forward_twiddles = P * P / 2, parity_twiddles = P, inverse_twiddles = P * T / 2;
-
-    static __device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ twiddles) {
-        forward_root<A, RightAngle>(v);
-#pragma unroll
-        for (int j = 0; j < P; j++)
-            s[j * ROW + t] = v[j];
-        transform_barrier<T>();
-#pragma unroll
-        for (int q = 0; q < P; q++)
-            v[q] = s[(t >> 1) * ROW + 2 * q + (t & 1)];
-        forward_node<A>(v, twiddles + (t >> 1), P);
-    }
-
-    /* parity: twiddles of level s + 1 at indices 2 q and 2 q + 1; twiddles: as in fft_fma::inverse. */
-    static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ parity,
-                                                   const float2 *__restrict__ twiddles) {
-        inverse_blocks<A>(v, parity + (t & 1), 2);
-#pragma unroll
-        for (int q = 0; q < P; q++)
-            s[(t >> 1) * ROW + 2 * q + (t & 1)] = v[q];
-        transform_barrier<T>();
-#pragma unroll
-        for (int j = 0; j < P; j++)
-            v[j] = s[j * ROW + t];
-        inverse_blocks<A>(v, twiddles + t, T);
-    }
-};
-
 #endif

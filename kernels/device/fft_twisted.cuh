@@ -1,10 +1,11 @@
 /*
- * Complex FFT of 1024 G points, G = 4, 8 or 16, by 32 G threads with 32 points each, for convolution: polynomials
- * modulo x^N - i (fft_fma.cuh), in the layout of fft_grouped.cuh, with small tables.
+ * Complex FFT of 1024 G points, G = 2, 4, 8 or 16, by 32 G threads with 32 points each, for convolution: polynomials
+ * modulo x^N - i and the butterflies of fft_fma.cuh, with small tables. The spectrum stays in the order in which
+ * threads hold it.
  *
- * In fft_grouped.cuh each node of the second and third step has twiddles of its own: 12 N bytes of tables, which do not
- * fit into the first-level cache beside the data. Here, after the first step, thread t multiplies its index of row J
- * by e^(2 pi i v(J) t / T), T = 32 G, v(J) that of the row's root x^T - e^(2 pi i v(J)). A row is then a polynomial
+ * The nodes of the second and third step have roots of their own, whose twiddles would be 12 N bytes of tables, too
+ * many for the first-level cache beside the data. Therefore, after the first step, thread t multiplies its index of row
+ * J by e^(2 pi i v(J) t / T), T = 32 G, v(J) that of the row's root x^T - e^(2 pi i v(J)). A row is then a polynomial
  * modulo x^T - 1, the same transform for all rows:
  *
  *      5 levels    thread t holds indices t + T j: constants       then twist, then one exchange between all threads
@@ -12,12 +13,13 @@
  *      log2 G      a thread holds the nodes u, u + G, ... of its 32 whole: a table of 16 G twiddles
  *
  * and back in the opposite order. The inverse leaves row j multiplied by e^(i pi j / 64), the same for all threads;
- * `forward` and `inverse` are exact with that factor removed by untwist_rows.
+ * `forward` and `inverse` are exact with that factor removed by untwist_rows. Shared memory: a row for each of 32
+ * nodes; its padding keeps the accesses of half a warp free of bank conflicts in every step.
  */
 #ifndef GC_KERNELS_FFT_TWISTED_CUH
 #define GC_KERNELS_FFT_TWISTED_CUH
 
-#include "fft_grouped.cuh"
+#include "fft_fma.cuh"
 #include "right_angle.cuh"
 
 /* Loads from memory at this place: the compiler neither reuses an earlier load nor moves this one. */
@@ -38,9 +40,9 @@ template <int P> __device__ __forceinline__ void untwist_rows(float2 *v) {
 /* LEVELS: log2 of G. forward and inverse each have a barrier before they read what other warps wrote; the caller adds
  * one between the end of a transform and the start of the next. */
 template <int LEVELS> struct twisted_fft {
-    typedef grouped_fft<LEVELS> grouped;
-    static const int GROUP = grouped::GROUP, P = grouped::P, T = grouped::T, N = grouped::N;
-    static const int SUB_ROW = grouped::SUB_ROW, ROW = grouped::ROW, shared = grouped::shared;
+    static const int GROUP = 1 << LEVELS, P = 32, T = P * GROUP, N = P * T;
+    static const int SUB_ROW = GROUP + 1, ROW = P * SUB_ROW + (GROUP < 16 ? GROUP : 0);
+    static const int shared = P * ROW; /* float2 */
     /* Offsets of the tables: factors of the twist [bit of J][t], the factor of J = 0 [t], twiddles of the last step
      * forward and of the second step back; and their total size. */
     static const int FACTORS = 0, BASE = FACTORS + 5 * T, FORWARD = BASE + T, INVERSE = FORWARD + 16 * GROUP,

@@ -11,7 +11,7 @@
 #ifndef GC_KERNELS_DENSE_EXCHANGE_CUH
 #define GC_KERNELS_DENSE_EXCHANGE_CUH
 
-#include "kernels/device/fft_grouped.cuh"
+#include "twiddles.h"
 
 namespace {
 
@@ -136,30 +136,37 @@ struct split_exchange {
     }
 };
 
-/* 16384 points with the tables of grouped_fft and exchanges in 64 KB. */
+/* 16384 points with exchanges in 64 KB, and the offsets of the tables of the four steps that need one. */
 struct split_fft {
-    typedef grouped_fft<4> base;
-    static const int P = base::P, T = base::T, N = base::N, twiddles = base::twiddles;
+    static const int P = POINTS_PER_THREAD, T = THREADS, N = POINTS;
     static const int shared = split_exchange::BYTES / (int)sizeof(float2);
-    static_assert(P == POINTS_PER_THREAD && T == THREADS && GROUP == base::GROUP, "the exchanges are for this size");
+    static const int FORWARD_A = 0, FORWARD_B = FORWARD_A + P * P / 2, INVERSE_A = FORWARD_B + P * P * GROUP / 2,
+                     INVERSE_B = INVERSE_A + GROUP * P / 2, twiddles = INVERSE_B + T * P / 2;
+
+    static void write_twiddles(float2 *to) {
+        write_forward_twiddles(to + FORWARD_A, 5, 5, 0.25);
+        write_forward_twiddles(to + FORWARD_B, 10, 4, 0.25);
+        write_inverse_twiddles(to + INVERSE_A, 5, GROUP);
+        write_inverse_twiddles(to + INVERSE_B, 5, T);
+    }
 
     static __device__ __forceinline__ void forward(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
         const int node = t / GROUP, u = t % GROUP;
         forward_root<5, true>(v);
         split_exchange::across(v, (float *)s, t);
-        forward_node<5>(v, table + base::FORWARD_A + node, 32);
+        forward_node<5>(v, table + FORWARD_A + node, 32);
         split_exchange::within(v, (float *)s, t);
-        forward_node<4>(v, table + base::FORWARD_B + node * P + u, 1024);
-        forward_node<4>(v + GROUP, table + base::FORWARD_B + node * P + u + GROUP, 1024);
+        forward_node<4>(v, table + FORWARD_B + node * P + u, 1024);
+        forward_node<4>(v + GROUP, table + FORWARD_B + node * P + u + GROUP, 1024);
     }
 
     static __device__ __forceinline__ void inverse(float2 *v, float2 *s, int t, const float2 *__restrict__ table) {
         inverse_leaves<4>(v);
         inverse_leaves<4>(v + GROUP);
         split_exchange::back_within(v, (float *)s, t);
-        inverse_blocks<5>(v, table + base::INVERSE_A + t % GROUP, GROUP);
+        inverse_blocks<5>(v, table + INVERSE_A + t % GROUP, GROUP);
         split_exchange::back_across(v, (float *)s, t);
-        inverse_blocks<5>(v, table + base::INVERSE_B + t, T);
+        inverse_blocks<5>(v, table + INVERSE_B + t, T);
     }
 };
 

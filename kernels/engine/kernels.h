@@ -119,7 +119,7 @@ typedef struct gck_direct_taps {
  * multiple of 32; `in` and `out` extend to the next multiple of four frames. */
 cudaError_t gck_direct(const gck_routes *routes, const gck_direct_taps *taps, int64_t frames, cudaStream_t stream);
 
-/* ---- Overlap-save (overlap_save.cu, overlap_save_chip.cu, overlap_save_3pass.cu) --------------------------------- */
+/* ---- Overlap-save (overlap_save.cu, overlap_save_3pass.cu) ------------------------------------------------------ */
 
 enum { GCK_OVERLAP_SAVE_POINTS_MIN = 2048, GCK_OVERLAP_SAVE_POINTS_MAX = 1 << 21 };
 

@@ -121,25 +121,6 @@ inline cudaError_t count_multiprocessors(int *count) {
     return err ? err : cudaDeviceGetAttribute(count, cudaDevAttrMultiProcessorCount, device);
 }
 
-/* Stores the grid size of a persistent kernel: `resident` blocks per multiprocessor, at most `max_blocks`. */
-inline cudaError_t persistent_grid(int resident, int64_t max_blocks, unsigned *blocks) {
-    int multiprocessors = 0;
-    cudaError_t err = count_multiprocessors(&multiprocessors);
-    if (!err)
-        *blocks = (unsigned)min(max_blocks, (int64_t)resident * multiprocessors);
-    return err;
-}
-
-/* Stores the grid size of a persistent kernel with as many resident blocks as the occupancy calculator reports. */
-template <typename Kernel>
-cudaError_t persistent_grid(Kernel kernel, int threads, int bytes, int64_t max_blocks, unsigned *blocks) {
-    int resident = 0;
-    cudaError_t err = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, (size_t)bytes);
-    if (!err && resident < 1)
-        err = cudaErrorInvalidConfiguration;
-    return err ? err : persistent_grid(resident, max_blocks, blocks);
-}
-
 /* Launches a kernel that calls pdl_wait(), with PDL if launches_early says so. */
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch_dependent(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes, cudaStream_t stream,

@@ -1,5 +1,4 @@
-/* Declarations shared by overlap-save in one kernel (overlap_save.cu, overlap_save_chip.cu) and overlap-save in three
- * kernels (overlap_save_3pass.cu). */
+/* Declarations shared by overlap-save in one kernel (overlap_save.cu) and in three kernels (overlap_save_3pass.cu). */
 #ifndef GC_KERNELS_OVERLAP_SAVE_CUH
 #define GC_KERNELS_OVERLAP_SAVE_CUH
 
@@ -14,16 +13,6 @@ template <int P, int T> __device__ __forceinline__ void load_fresh_right_angle(f
 #pragma unroll
     for (int j = 0; j < P; j++)
         v[j] = make_float2(x[t + j * T], x[t + j * T + P * T]);
-}
-
-/* Loads a response of `count` taps, zeros behind them, as load_right_angle loads samples. */
-template <int P, int T>
-__device__ __forceinline__ void load_response(float2 *v, const float *taps, int64_t count, float scale, int t) {
-#pragma unroll
-    for (int j = 0; j < P; j++) {
-        const int64_t k = t + j * T, m = k + P * T;
-        v[j] = make_float2(k < count ? taps[k] * scale : 0.0f, m < count ? taps[m] * scale : 0.0f);
-    }
 }
 
 /* Stores a spectrum; in memory two registers of a thread are adjacent. to: the thread's place, 2 t elements from the
@@ -89,6 +78,7 @@ struct overlap_save_row {
     cudaError_t (*spectra)(const gck_responses &responses, const gck_overlap_save_memory &memory, cudaStream_t stream);
     cudaError_t (*convolve)(const gck_routes *routes, int64_t hop, int64_t blocks,
                             const gck_overlap_save_memory &memory, cudaStream_t stream);
+    bool has_sums; /* outputs may have several routes */
 };
 
 /* Returns whether so many outputs in a row have the same input that gck_overlap_save_fan is faster. */
@@ -98,9 +88,7 @@ bool gck_overlap_save_fans(const gck_routes *routes);
 cudaError_t gck_overlap_save_fan(const gck_routes *routes, int64_t hop, int64_t blocks,
                                  const gck_overlap_save_memory &memory, cudaStream_t stream);
 
-/* Return the functions of this size in one kernel with the shared memory of a whole block, and in three kernels; NULL
- * if there is none. */
-const overlap_save_row *gck_overlap_save_chip_find(int64_t points);
+/* Returns the functions of this size in three kernels; NULL if there is none. */
 const overlap_save_row *gck_overlap_save_3pass_find(int64_t points);
 
 #endif

@@ -145,8 +145,8 @@ __device__ __forceinline__ float ramp_weight(const gck_blocks &blocks, int64_t b
     return blocks.ramp == GCK_HOLD ? 1.0f : blocks.ramp == GCK_FALL ? 1.0f - w : w;
 }
 
-/* Returns 16 bits of memory if `inside`, else 0. An assembler's predicate, not a branch: the compiler would convert
- * each sample within the branch, so that few loads are in flight at a time. */
+/* Return 16 bits of memory if `inside`, else 0; store 16 bits if `inside`. An assembler's predicate, not a branch: the
+ * compiler would convert each sample within the branch, so that few loads are in flight at a time. */
 __device__ __forceinline__ unsigned short load_16_if(const void *from, bool inside) {
     unsigned short bits;
     asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; mov.b16 %0, 0; @p ld.global.b16 %0, [%1]; }"
@@ -154,6 +154,11 @@ __device__ __forceinline__ unsigned short load_16_if(const void *from, bool insi
                  : "l"(from), "r"((int)inside)
                  : "memory");
     return bits;
+}
+__device__ __forceinline__ void store_16_if(void *to, unsigned short bits, bool inside) {
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.b16 [%0], %1; }" ::"l"(to), "h"(bits),
+                 "r"((int)inside)
+                 : "memory");
 }
 
 /* Return the stored sample *x if `inside`, else 0. */
@@ -184,9 +189,7 @@ __device__ __forceinline__ void store_if(float *y, int n, float x, bool inside) 
 template <typename Half> __device__ __forceinline__ void store_if(Half *y, int n, float x, bool inside) {
     Half rounded;
     set_sample(rounded, x);
-    asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p st.global.b16 [%0], %1; }" ::"l"(y + n),
-                 "h"(*(unsigned short *)&rounded), "r"((int)inside)
-                 : "memory");
+    store_16_if(y + n, *(unsigned short *)&rounded, inside);
 }
 __device__ __forceinline__ void store_if(strided y, int n, float x, bool inside) {
     if (inside)

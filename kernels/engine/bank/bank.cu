@@ -259,12 +259,11 @@ cudaError_t run_spectra(const gck_bank_level &level, const gck_responses &respon
 template <int N, steps Steps>
 cudaError_t run_transforms(const gck_bank *b, int number, int first, int count, int periods, cudaStream_t stream) {
     typedef layout<N> l;
-    const auto kernel = transforms<N, Steps>;
-    cudaError_t err = allow_shared(kernel, l::bytes);
+    cudaError_t err = allow_shared(transforms<N, Steps>, l::bytes);
     if (err)
         return err;
     const unsigned blocks = l::blocks((count + periods - 1) / periods);
-    kernel<<<blocks, l::block, l::bytes, stream>>>(*b, number, first, first + count);
+    transforms<N, Steps><<<blocks, l::block, l::bytes, stream>>>(*b, number, first, first + count);
     return cudaGetLastError();
 }
 

@@ -97,7 +97,7 @@ __device__ __forceinline__ void add_segment(float2 *v, const gck_rows &rows, int
 template <typename F>
 __device__ __forceinline__ void store_piece(float2 *v, float2 *s, const gck_varying_job &a, const varying_item &item,
                                             bool reflect, int t) {
-    const gck_target target = {reflect ? a.signal : a.output, 0};
+    const gck_rows &rows = reflect ? a.signal : a.output;
     const piece_place piece = item.piece;
     const float gain = a.gain ? a.gain[item.row] : 1.0f;
     int64_t frame = piece.at;
@@ -112,10 +112,10 @@ __device__ __forceinline__ void store_piece(float2 *v, float2 *s, const gck_vary
     }
     const int kept = item.exists ? written - skipped : 0;
     if (a.accumulate)
-        add_segment<F::P, F::T>(v, target.rows, item.row, frame + skipped, skipped, kept, gain, t);
+        add_segment<F::P, F::T>(v, rows, item.row, frame + skipped, skipped, kept, gain, t);
     else
-        store_segment<F::P, F::T, true, ADJACENT>(v, (float *)s, target, item.row, frame + skipped, skipped, kept, gain,
-                                                  t);
+        store_segment<F::P, F::T, true, ADJACENT>(v, (float *)s, {rows, 0}, item.row, frame + skipped, skipped, kept,
+                                                  gain, t);
 }
 
 /* reflect: the gradient by the signal. */

@@ -5,25 +5,26 @@
  * Memory: thread t holds bins 2 t and 2 t + 1 of 2 T, so that two adjacent threads write the 32 bytes of a group; the
  * blocks of threads of adjacent columns fill a line while it is in the second-level cache.
  *
- * 16384 points leave room for one block of threads on a multiprocessor. Where shared memory allows (192 KB), that block
- * is persistent and copies its next samples or spectrum to shared memory while it transforms; for this the exchanges
- * pass real and imaginary parts one after the other (dense_exchange.cuh), in 64 KB.
+ * 16384 points pass real and imaginary parts one after the other (dense_exchange.cuh), in the 64 KB that every device
+ * has. Persistent blocks that copied their next samples to shared memory meanwhile were 0.6 to 4.8 % faster
+ * (docs/experiments/dense.md).
  */
 #include "dense.cuh"
 #include "kernels/engine/dense_exchange.cuh"
 #include "kernels/engine/overlap_save.cuh"
 
+#include "kernels/device/fft_twisted.cuh"
+
 #include <type_traits>
 
 namespace {
 
-/* ---- Transforms by size: 1024, 4096, 8192 and 16384 complex points ------------------------------------------------
- */
+/* ---- Transforms by size: 1024, 4096, 8192 and 16384 complex points ----------------------------------------------- */
 
 /* The transform of size 0 .. 3, and the blocks per multiprocessor to compile for: 128 registers for each thread. */
 template <int Size> struct config {
     typedef std::conditional_t<Size == 0, full_fft<5, 5>,
-                               std::conditional_t<Size == 3, split_fft, grouped_fft<Size == 1 ? 2 : 3>>>
+                               std::conditional_t<Size == 3, split_fft, twisted_fft<Size == 1 ? 2 : 3>>>
         transform;
     static const int resident = Size == 0 ? 16 : 512 / transform::T;
     static const int bytes = transform::shared * (int)sizeof(float2);
@@ -96,85 +97,20 @@ __global__ void __launch_bounds__(config<Size>::transform::T, config<Size>::resi
         v[j + 1] = make_float2(w.z, w.w);
     }
     f::inverse(v, shared, t, a.twiddles);
-    untwist<f::P>(v, untwist_angle<f::N>(t));
+    if constexpr (Size == 0 || Size == 3)
+        untwist<f::P>(v, untwist_angle<f::N>(t));
+    else
+        untwist_rows<f::P>(v);
     store_right_angle<f::P, f::T>(v, y, overlap, t);
 }
 
-/* Transforms all columns of all inputs by persistent blocks, which copy ahead. `in` and its stride are multiples of 16
- * bytes. */
-__global__ void __launch_bounds__(split_fft::T, 1)
-    dense_forward_ahead(const __grid_constant__ gck_dense a, const float *in, int64_t in_stride, int columns) {
-    typedef split_fft f;
-    extern __shared__ __align__(16) float2 shared[];
-    float *samples = (float *)(shared + f::shared);
-    const int t = threadIdx.x, items = a.inputs * columns;
-    const auto fetch = [&](int item) {
-        const int input = item / columns;
-        const int64_t first = ((int64_t)(item % columns) - a.partitions + 1) * a.hop - (2 * f::N - a.hop);
-        const float4 *x = (const float4 *)(in + a.input_channel[input] * in_stride + first);
+/* Loads a response of `count` taps, zeros behind them, as load_right_angle loads samples. */
+template <int P, int T>
+__device__ __forceinline__ void load_response(float2 *v, const float *taps, int64_t count, float scale, int t) {
 #pragma unroll
-        for (int j = 0; j < f::P / 2; j++)
-            copy_16((float4 *)samples + t + j * f::T, x + t + j * f::T, 16);
-        end_copies();
-    };
-    pdl_trigger();
-    pdl_wait();
-    fetch(blockIdx.x);
-#pragma unroll 1
-    for (int item = blockIdx.x; item < items; item += gridDim.x) {
-        float2 v[f::P];
-        wait_for_groups<0>();
-        __syncthreads();
-#pragma unroll
-        for (int j = 0; j < f::P; j++)
-            v[j] = make_float2(samples[t + j * f::T], samples[t + j * f::T + f::N]);
-        __syncthreads();
-        if (item + (int)gridDim.x < items)
-            fetch(item + gridDim.x);
-        f::forward(v, shared, t, a.twiddles);
-        if (a.tensor_cores)
-            raise_peak<f::P>(a.peaks + item % columns, v);
-        float4 *to = (float4 *)a.spectra + first_chunk(t, (int64_t)items, item);
-#pragma unroll
-        for (int j = 0; j < f::P; j += 2)
-            to[j * (f::T / 4) * 2 * (int64_t)items] = make_float4(v[j].x, v[j].y, v[j + 1].x, v[j + 1].y);
-    }
-}
-
-/* Transforms all blocks of all outputs back by persistent blocks. A thread reads only what it has copied. */
-__global__ void __launch_bounds__(split_fft::T, 1)
-    dense_inverse_ahead(const __grid_constant__ gck_dense a, float *out, int64_t out_stride) {
-    typedef split_fft f;
-    extern __shared__ __align__(16) float2 shared[];
-    const int t = threadIdx.x, items = a.outputs * a.blocks, overlap = 2 * f::N - (int)a.hop;
-    float4 *own = (float4 *)(shared + f::shared) + t;
-    const auto fetch = [&](int item) {
-        const float4 *from = (const float4 *)a.sums + first_chunk(t, (int64_t)items, item);
-#pragma unroll
-        for (int j = 0; j < f::P / 2; j++)
-            copy_16(own + j * f::T, from + j * (f::T / 2) * 2 * (int64_t)items, 16);
-        end_copies();
-    };
-    pdl_trigger();
-    pdl_wait();
-    fetch(blockIdx.x);
-#pragma unroll 1
-    for (int item = blockIdx.x; item < items; item += gridDim.x) {
-        float2 v[f::P];
-        wait_for_groups<0>();
-#pragma unroll
-        for (int j = 0; j < f::P; j += 2) {
-            const float4 w = own[j / 2 * f::T];
-            v[j] = make_float2(w.x, w.y);
-            v[j + 1] = make_float2(w.z, w.w);
-        }
-        if (item + (int)gridDim.x < items)
-            fetch(item + gridDim.x);
-        __syncthreads(); /* all threads have left the exchanges of the previous item */
-        f::inverse(v, shared, t, a.twiddles);
-        untwist<f::P>(v, untwist_angle<f::N>(t));
-        const int64_t first = (int64_t)(item % a.blocks) * a.hop - overlap;
-        store_right_angle<f::P, f::T>(v, out + a.output_channel[item / a.blocks] * out_stride + first, overlap, t);
+    for (int j = 0; j < P; j++) {
+        const int64_t k = t + j * T, m = k + P * T;
+        v[j] = make_float2(k < count ? taps[k] * scale : 0.0f, m < count ? taps[m] * scale : 0.0f);
     }
 }
 
@@ -229,50 +165,18 @@ dim3 grid_of(int64_t x, int64_t rows) {
 /* The launchers of one size. */
 template <int Size> struct launchers {
     typedef typename config<Size>::transform f;
-    static const int bytes = config<Size>::bytes, ahead_bytes = bytes + 2 * f::N * (int)sizeof(float);
+    static const int bytes = config<Size>::bytes;
 
     static void write_twiddles(float2 *to) {
-        if constexpr (Size == 0) {
+        if constexpr (Size == 0 || Size == 3)
             f::write_twiddles(to);
-        } else {
-            typedef grouped_fft<Size + 1> tables;
-            write_forward_twiddles(to + tables::FORWARD_A, 5, 5, 0.25);
-            write_forward_twiddles(to + tables::FORWARD_B, 10, Size + 1, 0.25);
-            write_inverse_twiddles(to + tables::INVERSE_A, 5, tables::GROUP);
-            write_inverse_twiddles(to + tables::INVERSE_B, 5, f::T);
-        }
-    }
-
-    /* Stores whether the persistent forms run on the current device. */
-    static cudaError_t goes_ahead(bool *ahead) {
-        int number = 0;
-        gck_device device = {};
-        cudaError_t err = cudaGetDevice(&number);
-        if (!err)
-            err = gck_device_query(number, &device);
-        *ahead = Size == 3 && device.architecture >= 80 && device.shared_bytes >= ahead_bytes;
-        return err;
-    }
-
-    template <typename Kernel, typename... Arguments>
-    static cudaError_t launch_ahead(Kernel kernel, int64_t items, cudaStream_t stream, Arguments... arguments) {
-        unsigned blocks = 0;
-        cudaError_t err = allow_shared(kernel, ahead_bytes);
-        if (!err)
-            err = persistent_grid(1, items, &blocks);
-        return err ? err : launch_dependent(kernel, dim3(blocks), f::T, ahead_bytes, stream, arguments...);
+        else
+            write_twisted_tables<f, Size + 1>(to);
     }
 
     static cudaError_t forward(const gck_dense &a, const gck_routes &m, cudaStream_t stream) {
         static once_per_device once;
         const int columns = a.blocks + a.partitions - 1;
-        bool ahead;
-        cudaError_t refused = goes_ahead(&ahead);
-        if (refused)
-            return refused;
-        if (ahead)
-            return launch_ahead(dense_forward_ahead, (int64_t)a.inputs * columns, stream, a, m.in, m.in_stride,
-                                columns);
         cudaError_t err = once([](int device) {
             cudaError_t refused = allow_shared(dense_forward<Size>, bytes);
             refused = refused ? refused : allow_shared(dense_inverse<Size>, bytes);
@@ -285,12 +189,6 @@ template <int Size> struct launchers {
     }
 
     static cudaError_t inverse(const gck_dense &a, const gck_routes &m, cudaStream_t stream) {
-        bool ahead;
-        cudaError_t err = goes_ahead(&ahead);
-        if (err)
-            return err;
-        if (ahead)
-            return launch_ahead(dense_inverse_ahead, (int64_t)a.outputs * a.blocks, stream, a, m.out, m.out_stride);
         return launch_dependent(dense_inverse<Size>, grid_of(a.blocks, a.outputs), f::T, bytes, stream, a, m.out,
                                 m.out_stride);
     }

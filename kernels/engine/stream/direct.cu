@@ -231,10 +231,11 @@ cudaError_t launch_one(const gck_routes *routes, output_range outputs, const flo
     taps.first = h[0];
     for (int m = 0; m < f::taps_size; m++)
         taps.reversed[m] = m < padded && padded - m < count ? h[padded - m] : 0.0f;
-    unsigned blocks;
-    cudaError_t err = persistent_grid(f::resident, (frames + tile - 1) / tile, &blocks);
+    int multiprocessors = 0;
+    cudaError_t err = count_multiprocessors(&multiprocessors);
     if (err)
         return err;
+    const unsigned blocks = (unsigned)min((frames + tile - 1) / tile, (int64_t)f::resident * multiprocessors);
     direct_one<TAPS>
         <<<dim3(blocks, (unsigned)outputs.count), f::block, 0, stream>>>(*routes, outputs.first, taps, padded, frames);
     return cudaGetLastError();

@@ -90,7 +90,7 @@ template <int Size> struct launchers {
     }
 
     static constexpr overlap_save_row row() {
-        return overlap_save_row{(int64_t)2 * 1024 << (4 + Size), sizes, write_twiddles, spectra, convolve};
+        return overlap_save_row{(int64_t)2 * 1024 << (4 + Size), sizes, write_twiddles, spectra, convolve, true};
     }
 };
 
