@@ -124,12 +124,22 @@ static const PaHostApiInfo *find_jack(void) {
     return jack && jack->deviceCount > 0 ? jack : NULL;
 }
 
+/* Initializes PortAudio again after half a second. JACK may not answer a client while it removes another one of the
+ * same name, that of a command that has just ended; its devices are then missing. */
+static PaError initialize_again(void) {
+    const struct timespec half_a_second = {0, 500000000};
+    Pa_Terminate();
+    nanosleep(&half_a_second, NULL);
+    return initialize();
+}
+
 /* Leaves PortAudio initialized if JACK runs: JACK may refuse a client that closes and opens again at once. */
 static bool jack_is_running(void) {
-    if (initialize() != paNoError)
-        return false;
-    is_initialized = find_jack() != NULL;
-    if (!is_initialized)
+    PaError err = initialize();
+    if (!err && !find_jack())
+        err = initialize_again();
+    is_initialized = !err && find_jack();
+    if (!err && !is_initialized)
         Pa_Terminate();
     return is_initialized;
 }
@@ -208,6 +218,22 @@ static const char *choose_pulse(const char *name, bool input) {
     return setenv(input ? "PULSE_SOURCE" : "PULSE_SINK", name + sizeof prefix - 1, 1) == 0 ? "pulse" : NULL;
 }
 
+/* The devices of a stream; input: paNoDevice if there are no inputs. */
+typedef struct devices {
+    int output, input;
+} devices;
+
+/* Finds the devices, or fails with DEVICE if one of them does not exist. */
+static gpuconv_status find_devices(const gc_sound_config *config, devices *d, gpuconv_error *error) {
+    const char *output = choose_pulse(config->output, false), *input = choose_pulse(config->input, true);
+    *d = (devices){find_device(output, false), config->inputs ? find_device(input, true) : paNoDevice};
+    if (d->output != paNoDevice && (d->input != paNoDevice || !config->inputs))
+        return GPUCONV_OK;
+    const char *missing = d->output == paNoDevice ? config->output : config->input;
+    return gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: no such %s device; --list-devices prints the devices",
+                   missing ? missing : "default", d->output == paNoDevice ? "output" : "input");
+}
+
 /* Adapts PortAudio's callback to gc_sound_callback. */
 static int stream_callback(const void *in, void *out, unsigned long frames, const PaStreamCallbackTimeInfo *time,
                            PaStreamCallbackFlags flags, void *context) {
@@ -236,21 +262,22 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
         return fail_device(err, "sound", error);
     }
     silence_alsa();
-    int output = find_device(choose_pulse(config->output, false), false),
-        input = config->inputs ? find_device(choose_pulse(config->input, true), true) : paNoDevice;
-    gpuconv_status status = GPUCONV_OK;
-    if (output == paNoDevice || (config->inputs && input == paNoDevice)) {
-        const char *missing = output == paNoDevice ? config->output : config->input;
-        status = gc_fail(error, GPUCONV_ERROR_DEVICE, "%s: no such %s device; --list-devices prints the devices",
-                         missing ? missing : "default", output == paNoDevice ? "output" : "input");
+    devices found;
+    gpuconv_status status = find_devices(config, &found, error);
+    if (status && (err = initialize_again()) != paNoError) {
+        free(s);
+        return fail_device(err, "sound", error);
     }
+    if (status)
+        status = find_devices(config, &found, error);
     if (!status) {
-        const PaDeviceInfo *out = Pa_GetDeviceInfo(output), *in = config->inputs ? Pa_GetDeviceInfo(input) : NULL;
+        const PaDeviceInfo *out = Pa_GetDeviceInfo(found.output),
+                           *in = config->inputs ? Pa_GetDeviceInfo(found.input) : NULL;
         /* Two blocks, but at least the device's own low latency: below it sound servers drop blocks. */
         double blocks = 2 * config->block / config->rate;
-        PaStreamParameters to = {output, config->outputs, paFloat32 | paNonInterleaved, out->defaultLowOutputLatency,
-                                 NULL};
-        PaStreamParameters from = {input, config->inputs, paFloat32 | paNonInterleaved,
+        PaStreamParameters to = {found.output, config->outputs, paFloat32 | paNonInterleaved,
+                                 out->defaultLowOutputLatency, NULL};
+        PaStreamParameters from = {found.input, config->inputs, paFloat32 | paNonInterleaved,
                                    in ? in->defaultLowInputLatency : 0, NULL};
         to.suggestedLatency = blocks > to.suggestedLatency ? blocks : to.suggestedLatency;
         from.suggestedLatency = blocks > from.suggestedLatency ? blocks : from.suggestedLatency;
