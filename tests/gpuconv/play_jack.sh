@@ -15,17 +15,16 @@ make_audio noise ir.wav wav-float 1 48000 60000 0.004
 if [ "$1" = play ]; then
     make_audio noise in.wav wav-float 2 48000 130000 0.2
     runs -q -b cpu in.wav ir.wav offline.wav
-    # A busy machine may drop a block: three attempts.
     attempt() {
         "$GPUCONV" play -q in.wav ir.wav --output system --block 256 >"$work/log/out" 2>"$work/log/err" &
         job=$!
         until_job_has ports sh -c 'timeout 10 jack_lsp | grep -q "^PortAudio:out_1"'
         jack_rec -f server.wav -d 2 -b 32 PortAudio:out_0 PortAudio:out_1 >"$work/log/rec" 2>&1 ||
             fail "jack_rec: $(cat "$work/log/rec")"
-        wait $job || fail "exit $?: $(cat "$work/log/err")"
+        wait "$job" || fail "exit $?: $(cat "$work/log/err")"
         "$TOOLS/look_audio" null server.wav offline.wav -85 80000
     }
-    attempt || attempt || attempt || fail "the recording differs from the offline convolution"
+    one_of_eight attempt || fail "the recording differs from the offline convolution"
 
     # A file of another rate than the server's: the refusal names the option that plays it.
     make_audio noise cd.wav wav-float 2 44100 4410 0.2

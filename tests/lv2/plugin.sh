@@ -97,23 +97,18 @@ make_audio taps dirac.wav 1 48000 1
 make_audio noise long.wav wav-float 2 48000 330000 0.2
 runs -q -b cpu long.wav "$impulses/hall-true-stereo.flac" offline.wav
 
-# A busy machine may drop a block, so there are three attempts.
+# shellcheck disable=SC2317 # one_of_eight calls it
 attempt() {
     "$GPUCONV" play -q long.wav dirac.wav --output system --block 256 >"$work/log/out" 2>"$work/log/err" &
     job=$!
-    polls=0
-    until timeout 10 jack_lsp 2>"$work/log/lsp" | grep -q '^PortAudio:out_1'; do
-        polls=$((polls + 1))
-        [ $polls -lt 100 ] || fail "no ports: $(timeout 10 jack_lsp)"
-        sleep 0.05
-    done
+    until_job_has ports sh -c 'timeout 10 jack_lsp | grep -q "^PortAudio:out_1"'
     jack_connect PortAudio:out_0 plugin:in_left || fail "not connected"
     jack_connect PortAudio:out_1 plugin:in_right || fail "not connected"
     jack_rec -f host.wav -d 4 -b 32 plugin:out_left plugin:out_right >"$work/log/rec" 2>&1 || fail "jack_rec: $(cat "$work/log/rec")"
-    wait $job
+    wait "$job"
     # The connection is made after playback has begun, so the first 2 s, in which the response builds up, are skipped.
     runs -q -b cpu dirac.wav host.wav late.wav --ir-start 2
     "$TOOLS/look_audio" null late.wav offline.wav -80 40000
 }
-attempt || attempt || attempt || fail "jalv's output differs: $(cat "$work/log/jalv")"
+one_of_eight attempt || fail "jalv's output differs: $(cat "$work/log/jalv")"
 exit 0
