@@ -124,8 +124,11 @@ static const PaHostApiInfo *find_jack(void) {
     return jack && jack->deviceCount > 0 ? jack : NULL;
 }
 
-/* Initializes PortAudio again after half a second. JACK may not answer a client while it removes another one of the
- * same name, that of a command that has just ended; its devices are then missing. */
+/* How often devices that are missing are looked for again: JACK may not answer a client while it removes another one of
+ * the same name, that of a command that has just ended. */
+enum { SEARCHES = 2 };
+
+/* Initializes PortAudio again after half a second. */
 static PaError initialize_again(void) {
     const struct timespec half_a_second = {0, 500000000};
     Pa_Terminate();
@@ -136,7 +139,7 @@ static PaError initialize_again(void) {
 /* Leaves PortAudio initialized if JACK runs: JACK may refuse a client that closes and opens again at once. */
 static bool jack_is_running(void) {
     PaError err = initialize();
-    if (!err && !find_jack())
+    for (int i = 0; i < SEARCHES && !err && !find_jack(); i++)
         err = initialize_again();
     is_initialized = !err && find_jack();
     if (!err && !is_initialized)
@@ -264,12 +267,13 @@ static gpuconv_status sound_open(const gc_sound_config *config, gc_sound_device 
     silence_alsa();
     devices found;
     gpuconv_status status = find_devices(config, &found, error);
-    if (status && (err = initialize_again()) != paNoError) {
-        free(s);
-        return fail_device(err, "sound", error);
-    }
-    if (status)
+    for (int i = 0; i < SEARCHES && status; i++) {
+        if ((err = initialize_again()) != paNoError) {
+            free(s);
+            return fail_device(err, "sound", error);
+        }
         status = find_devices(config, &found, error);
+    }
     if (!status) {
         const PaDeviceInfo *out = Pa_GetDeviceInfo(found.output),
                            *in = config->inputs ? Pa_GetDeviceInfo(found.input) : NULL;
