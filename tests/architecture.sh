@@ -173,6 +173,10 @@ found=$(grep -vE "^src/$L/conv/((cpu|cuda)/)?[a-z_]*\.c:" "$list")
 found=$(cut -d: -f1 "$list" | sort | uniq -d)
 [ -z "$found" ] || complain "names an algorithm outside of its row: $found"
 
+# Seconds of a machine stand with the costs.
+found=$(grep -rnE '^ *static const double [^;]*[0-9]e-[0-9]' "src/$L/conv" "src/$L/realtime" src/libtools | grep -v "^src/$L/conv/costs\.c:")
+[ -z "$found" ] || complain "has seconds; use conv/costs.c: $found"
+
 # Numbers are parsed and printed by core/number.h, whatever the locale. Window and plug-in include
 # public headers only: they show numbers to people, and the window reads the digits that are typed itself.
 # core/os_linux.c scans integers. A statement ends with a line that ends in ; or a brace.

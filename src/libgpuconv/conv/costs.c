@@ -18,6 +18,9 @@
 enum { MAX_FILE_SIZE = 16384 }; /* bytes; gc_costs_save writes less than 2048 */
 
 const double gc_cpu_block_seconds = 2e-6, gc_cpu_wake_seconds = 20e-6, gc_cpu_shared_seconds = 30e-6;
+const double gc_file_seconds = 50e-6, gc_file_byte_seconds = 0.3e-9, gc_file_written_seconds = 0.12e-9;
+const double gc_image_seconds = 5e-9, gc_room_frame_seconds = 65e-9, gc_room_octaves_seconds = 250e-9,
+             gc_room_ears_seconds = 2e-6;
 
 /* What the built-in time of an operation follows from. */
 typedef enum rate {

@@ -2,6 +2,7 @@
 #include "room_set.h"
 
 #include "libgpuconv/audio/file.h"
+#include "libgpuconv/conv/plan.h"
 #include "libgpuconv/conv/rooms.h"
 #include "libgpuconv/core/cancel.h"
 #include "libgpuconv/core/error.h"
@@ -427,7 +428,6 @@ static double images_of(const gc_room_set *set) {
 }
 
 double gc_room_seconds(const char *response, const gpuconv_ir *ir) {
-    static const double image = 5e-9, frame = 65e-9, frame_of_octaves = 250e-9, frame_of_ears = 2e-6;
     gc_room_set *set = gc_is_room(response) ? gc_alloc(1, sizeof *set) : NULL;
     double seconds = 0;
     if (set && !gc_room_set_parse(response, set, NULL)) {
@@ -436,10 +436,10 @@ double gc_room_seconds(const char *response, const gpuconv_ir *ir) {
         for (int b = 1; b < GPUCONV_ROOM_BANDS; b++)
             for (int w = 0; w < 6; w++)
                 alike = alike && set->rt60[b].low == set->rt60[0].low && set->absorption[w][b] == set->absorption[w][0];
-        seconds = 4.19 * pow(far, 3) / (set->size[0].low * set->size[1].low * set->size[2].low) * image +
-                  (double)ir->frames * (*set->sofa ? frame_of_ears
-                                        : alike    ? frame
-                                                   : frame_of_octaves);
+        seconds = 4.19 * pow(far, 3) / (set->size[0].low * set->size[1].low * set->size[2].low) * gc_image_seconds +
+                  (double)ir->frames * (*set->sofa ? gc_room_ears_seconds
+                                        : alike    ? gc_room_frame_seconds
+                                                   : gc_room_octaves_seconds);
     }
     free(set);
     return seconds * ir->planes;

@@ -37,10 +37,7 @@ void gc_batch_measured(gc_batch_rates *rates, double seconds) {
     rates->cpu = seconds - rates->host;
 }
 
-/* Rows that are opened; seconds of a core to open, close and name a file, and to copy a byte between it and memory; of
- * all cores together to write a byte of a file in memory (8.3 GB/s with 16 and 32 cores of H200 hosts). */
-enum { SAMPLES = 4 };
-static const double file_seconds = 50e-6, byte_seconds = 0.3e-9, written_seconds = 0.12e-9;
+enum { SAMPLES = 4 /* rows that are opened */ };
 
 /* A GPU convolves after its driver, its context and its kernels are loaded; page-locked memory of the slots and the end
  * of the process take somewhat longer than these, and busy cores half as much again. A further GPU takes nearly as long
@@ -66,7 +63,7 @@ static void add_task(const gc_worker *w, const gc_task *t, const gc_costs *cpu, 
     const double bus = device.seconds[GC_COST_BUS_BYTE];
     device.seconds[GC_COST_BUS_BYTE] = 0; /* is added below, for the samples of files and many rows in flight */
     const gc_entry *e = gc_task_entry(w, t);
-    r->host += file_seconds * (1 + 2 * t->sources);
+    r->host += gc_file_seconds * (1 + 2 * t->sources);
     if (gc_entry_noise(e) && e->extra->noise_response) /* as long as the other responses, if it is a room */
         r->host += gc_room_seconds(e->extra->noise_response, t->part[0].response->ir);
     for (int i = 0; i < t->parts; i++) {
@@ -75,8 +72,8 @@ static void add_task(const gc_worker *w, const gc_task *t, const gc_costs *cpu, 
         const int64_t frames = gc_max(0, p->frames);
         const double in = (double)(frames * ir->inputs * gc_pcm_bytes(p->info.pcm)),
                      out = (double)((frames + ir->frames) * ir->outputs * gc_pcm_bytes(p->info.pcm));
-        r->host += byte_seconds * (in + out + 4 * (double)(ir->planes * ir->frames));
-        r->write += written_seconds * out;
+        r->host += gc_file_byte_seconds * (in + out + 4 * (double)(ir->planes * ir->frames));
+        r->write += gc_file_written_seconds * out;
         r->host += i < t->sources ? gc_room_seconds(gc_entry_source(e, i).response, ir) : 0; /* wherever it plays */
         r->cpu += fastest(GPUCONV_BACKEND_CPU, &core, cpu, p);
         r->gpu += gpu ? fmax(fastest(GPUCONV_BACKEND_CUDA, gpu, &device, p), bus * fmax(in, out)) : 0;
