@@ -168,7 +168,6 @@ def batch(
     }
     if len(devices) > 64:
         raise ValueError(f"devices: {len(devices)} numbers; use up to 64")
-    chosen = [whole("devices", device, 0, 1023) for device in devices]
     columns = _columns(dict(options))
     if lists[2] and "snr" not in dict(columns):
         raise ValueError("noises need snr, such as snr=(5, 20)")
@@ -179,6 +178,7 @@ def batch(
         "segments": None if segments is None else path_of("segments", segments),
         "rooms": None if rooms is None else str(rooms),
         "id_suffix": str(id_suffix),
+        "devices": [whole("devices", device, 0, 1023) for device in devices],
         "absolute": int(absolute),
         "resume": int(resume),
         "fail_fast": int(fail_fast),
@@ -186,7 +186,7 @@ def batch(
     name, folder = None if manifest is None else path_of("manifest", manifest), path_of("out", out)
     show, end = meter(progress, "files")
     try:
-        counts = _core.batch(name, lists, folder, columns, settings, chosen, show, note)
+        counts = _core.batch(name, lists, folder, columns, settings, show, note)
     finally:
         end()
     return BatchResult(results=os.path.join(folder, "results.jsonl"), **counts)

@@ -44,7 +44,8 @@ def convolve_into(x: np.ndarray, h: np.ndarray, y: np.ndarray, offset: int, thre
     shared = share(batch, h.shape[:-1])
     if y.size:
         group = shared[1] if shared is not None else 1
-        _core.compute(CONVOLVE, expand(x, batch), h if shared is not None else expand(h, batch), y, group, offset, threads)
+        second = h if shared is not None else expand(h, batch)
+        _core.compute((CONVOLVE, group, offset, 0, False), expand(x, batch), second, y, (None, None, None), threads)
 
 
 def compute(operation: int, a: np.ndarray, b: np.ndarray, offset: int, frames: int, threads: int,
@@ -64,7 +65,7 @@ def compute(operation: int, a: np.ndarray, b: np.ndarray, offset: int, frames: i
         if hop and not gradient:
             second = np.ascontiguousarray(second)
         group = shared[1] if shared is not None else 1
-        _core.compute(operation, expand(a, batch), second, made, group, offset, threads, hop, linear, *gates)
+        _core.compute((operation, group, offset, hop, linear), expand(a, batch), second, made, gates, threads)
     return made
 
 

@@ -107,7 +107,7 @@ def simulate_described(kind: str, room: Any, source: Any, receiver: Any, seeds: 
     shape = (room.shape[0], source.shape[1], receiver.shape[1], channels, frames)
     if kind == "numpy":
         made = np.empty(shape, np.float32)
-        _core.simulate_rooms(room, source, receiver, made, options, seed, seeds, None if ears is None else ears._set, threads)
+        _core.simulate_rooms((room, source, receiver), made, options, (seed, seeds), None if ears is None else ears._set, threads)
         return made
     from ._cuda import _device
     from ._cuda_libraries import F32, adapter

@@ -105,8 +105,8 @@ def move_in_room(
     """
     kept = _channels_of(x)
     made: np.ndarray = np.asarray(_core.move_in_room(
-        room, real("rate", rate), _path_in_room(path, len(kept)), _path_in_room(receiver_path, 1),
-        None if head is None else _head_of(head), kept, real("interval", interval), thread_count(threads)))
+        room, _path_in_room(path, len(kept)), _path_in_room(receiver_path, 1), None if head is None else _head_of(head), kept,
+        (real("rate", rate), real("interval", interval), thread_count(threads))))
     return made
 
 

@@ -143,7 +143,7 @@ class StreamingConvolver:
         """Makes the stream in this process, with the present response."""
         if self._exchanged:
             self._response = self._present()
-        self._stream = _core.Stream(self._response._ir, *self._options, not self._realtime, *self._others)
+        self._stream = _core.Stream(self._response._ir, self._options, not self._realtime, self._others)
         self._pid = os.getpid()
         self._frames = self._response.frames
         self._exchanged = {}

@@ -158,9 +158,15 @@ void run_host(const gpuconv_arrays_job &job, int64_t frames, int threads) {
                [&](gpuconv_error *error) { return gpuconv_arrays_run(on.place(), &job, nullptr, 0, nullptr, error); });
 }
 
-void compute(int operation, const floats_in &first, const floats_in &second, const floats_out &made, int64_t group,
-             int64_t offset, int threads, int64_t hop, bool linear, const std::optional<floats_in> &pre,
-             const std::optional<floats_in> &post, const std::optional<floats_in> &skip) {
+// Operation, group and offset of a job; hop and whether responses cross over, of a filter that changes with time.
+using job_options = std::tuple<int, int64_t, int64_t, int64_t, bool>;
+
+using gates_in = std::tuple<std::optional<floats_in>, std::optional<floats_in>, std::optional<floats_in>>;
+
+void compute(const job_options &options, const floats_in &first, const floats_in &second, const floats_out &made,
+             const gates_in &factors, int threads) {
+    const auto &[operation, group, offset, hop, linear] = options;
+    const auto &[pre, post, skip] = factors;
     const host_rows a(first), b(second), c(made);
     gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
     role(job, 0) = a.rows;
@@ -499,16 +505,18 @@ gpuconv_rooms_job job_of_rooms(const rooms_options &options, int64_t rooms, int6
 }
 
 // Simulates rooms, whose arrays are the structures of gpuconv_rooms.h as rows of doubles (_rooms.py).
-void simulate_rooms(const rooms_in &room, const doubles_in &source, const doubles_in &receiver, const rooms_out &made,
-                    const rooms_options &options, uint64_t seed, const std::optional<seeds_in> &seeds,
+void simulate_rooms(const std::tuple<rooms_in, doubles_in, doubles_in> &arrays, const rooms_out &made,
+                    const rooms_options &options, const std::tuple<uint64_t, std::optional<seeds_in>> &seeds,
                     const sofa_set *ears, int threads) {
+    const auto &[room, source, receiver] = arrays;
+    const auto &[seed, of_rooms] = seeds;
     gpuconv_rooms_job job = job_of_rooms(options, (int64_t)room.shape(0), (int64_t)source.shape(1),
                                          (int64_t)receiver.shape(1), (int64_t)made.shape(4));
     job.room = reinterpret_cast<const gpuconv_room *>(room.data());
     job.source = reinterpret_cast<const gpuconv_room_point *>(source.data());
     job.receiver = reinterpret_cast<const gpuconv_room_point *>(receiver.data());
     job.seed = seed;
-    job.seeds = seeds ? seeds->data() : nullptr;
+    job.seeds = of_rooms ? of_rooms->data() : nullptr;
     job.ears = ears ? ears->set.get() : nullptr;
     borrowed on(threads);
     gpuconv_arrays *place = on.place();
@@ -554,17 +562,18 @@ void run_rooms(const planned_rooms &self, const std::array<uintptr_t, 4> &arrays
 void bind_arrays(nb::module_ &m) {
     m.attr("has_cuda") = gcpy_has_cuda();
     m.def(
-        "compute", &compute, nb::arg("operation"), nb::arg("first"), nb::arg("second"), nb::arg("made"),
-        nb::arg("group"), nb::arg("offset"), nb::arg("threads"), nb::arg("hop") = 0, nb::arg("linear") = false,
-        nb::arg("pre") = nb::none(), nb::arg("post") = nb::none(), nb::arg("skip") = nb::none(),
+        "compute", &compute, nb::arg("options"), nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("gates"),
+        nb::arg("threads"),
         "Computes the rows (last dimension) of `made`: (x, h) -> y (operation 0), (g, h) -> x (1), (g, x) -> h (2), "
-        "where x and y have as many rows and i has response (i // group) % rows of h. `threads` 0: one per core. With `hop` a row of h has the responses of all blocks "
-        "of `hop` frames of x, contiguous; `linear`: they cross over the hop. `pre`, `post`, `skip`: factors of the "
-        "frames of x and y, contiguous, and of the rows of x that are added to y.");
-    m.def("simulate_rooms", &simulate_rooms, nb::arg("room"), nb::arg("source"), nb::arg("receiver"), nb::arg("made"),
-          nb::arg("options"), nb::arg("seed"), nb::arg("seeds").none(), nb::arg("ears").none(), nb::arg("threads"),
-          "Simulates rooms into `made`. `options`: (origin, ambisonic, formula, order), (rate, temperature, humidity, "
-          "seconds and level of images, high-pass), (air, tail, diffuse, alike).");
+        "where x and y have as many rows and i has response (i // group) % rows of h. `options`: (operation, group, "
+        "offset, hop, linear); with a hop a row of h has the responses of all blocks of `hop` frames of x, contiguous; "
+        "linear: they cross over the hop. `gates`: (pre, post, skip), factors of the frames of x and y, contiguous, "
+        "and of the rows of x that are added to y, or None. `threads` 0: one per core.");
+    m.def("simulate_rooms", &simulate_rooms, nb::arg("arrays"), nb::arg("made"), nb::arg("options"), nb::arg("seeds"),
+          nb::arg("ears").none(), nb::arg("threads"),
+          "Simulates rooms into `made`. `arrays`: (rooms, sources, receivers). `options`: (origin, ambisonic, formula, "
+          "order), (rate, temperature, humidity, seconds and level of images, high-pass), (air, tail, diffuse, alike). "
+          "`seeds`: (seed, those of the rooms or None).");
     nb::class_<planned_rooms>(m, "CudaRooms", "A simulation of rooms that is planned for its shapes and options.")
         .def("__init__", &plan_rooms, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("shape"), nb::arg("options"),
              nb::arg("ears").none())

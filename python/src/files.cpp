@@ -201,12 +201,13 @@ using texts = std::vector<std::string>;
 
 // lists: inputs, responses, noises. columns: names and values of columns that rows leave empty.
 dictionary batch(const text &manifest, const std::vector<texts> &lists, const std::string &folder,
-                 const named_texts &columns, const dictionary &options, const std::vector<int> &devices,
-                 const nb::object &progress, const nb::object &note) {
+                 const named_texts &columns, const dictionary &options, const nb::object &progress,
+                 const nb::object &note) {
     auto integer = [&](const char *name) { return nb::cast<int64_t>(options[name]); };
     const text_list inputs(lists.at(0)), responses(lists.at(1)), noises(lists.at(2));
     const text segments = nb::cast<text>(options["segments"]), rooms = nb::cast<text>(options["rooms"]);
     const auto id_suffix = nb::cast<std::string>(options["id_suffix"]);
+    const auto devices = nb::cast<std::vector<int>>(options["devices"]);
     callbacks c(progress, note);
     batch_defaults defaults;
     defaults.set(columns);
@@ -293,7 +294,7 @@ void bind_files(nb::module_ &m) {
     m.def("convolve_file", &convolve_file, nb::arg("paths"), nb::arg("settings"), nb::arg("options"), nb::arg("files"),
           nb::arg("progress").none(), nb::arg("note").none(), "Returns the report as JSON.");
     m.def("batch", &batch, nb::arg("manifest").none(), nb::arg("lists"), nb::arg("folder"), nb::arg("columns"),
-          nb::arg("options"), nb::arg("devices"), nb::arg("progress").none(), nb::arg("note").none());
+          nb::arg("options"), nb::arg("progress").none(), nb::arg("note").none());
     m.def("acoustics", &acoustics, nb::arg("response"), nb::arg("options"));
     m.def("calibrate",
           [] { run_interruptible([](gpuconv_error *error) { return gpuconv_calibrate(nullptr, error); }); });

@@ -16,16 +16,15 @@ struct stream {
         : realtime(std::move(made)), inputs(gpuconv_ir_inputs(ir)), outputs(gpuconv_ir_outputs(ir)) {}
 };
 
-void new_stream(stream *self, const response &from, double rate, int block, int threads, bool freewheel, int backend,
-                int device, int64_t latency) {
+// options: rate, block, threads; others: backend, device, latency.
+void new_stream(stream *self, const response &from, const std::tuple<double, int, int> &options, bool freewheel,
+                const std::tuple<int, int, int64_t> &others) {
     gpuconv_realtime_config config = gpuconv_realtime_config_default();
-    config.rate = rate;
-    config.block = block;
-    config.threads = threads;
+    int backend = 0;
+    std::tie(config.rate, config.block, config.threads) = options;
+    std::tie(backend, config.device, config.latency) = others;
     config.freewheel = freewheel;
     config.backend = (gpuconv_backend)backend;
-    config.device = device;
-    config.latency = latency;
     new (self) stream(made_soon_by<decltype(stream::realtime)>([&](gpuconv_realtime **made, gpuconv_error *error) {
                           return gpuconv_realtime_new(from.ir.get(), &config, made, error);
                       }),
@@ -76,8 +75,7 @@ void swap_routes(stream &self, const response &to, double seconds) {
 
 void bind_realtime(nb::module_ &m) {
     nb::class_<stream>(m, "Stream", "A real-time convolution of blocks.")
-        .def("__init__", &new_stream, nb::arg("response"), nb::arg("rate"), nb::arg("block"), nb::arg("threads"),
-             nb::arg("freewheel"), nb::arg("backend"), nb::arg("device"), nb::arg("latency"))
+        .def("__init__", &new_stream, nb::arg("response"), nb::arg("options"), nb::arg("freewheel"), nb::arg("others"))
         .def("process", &process, nb::arg("x"), nb::arg("y"))
         .def("reset", &reset)
         .def("swap", &swap, nb::arg("response"), nb::arg("seconds"))

@@ -147,11 +147,12 @@ planar_out move(const sofa_set &self, const moving_path &path, const turning_hea
 }
 
 // Moves the channels of `x` in the room of a text. paths: of sources and receivers; nullptr: they stay.
-planar_out move_in_room(const std::string &text, double rate, const moving_path *path, const moving_path *receivers,
-                        const turning_head *head, const planar_in &x, double interval, int threads) {
+// how: rate, interval and threads.
+planar_out move_in_room(const std::string &text, const moving_path *path, const moving_path *receivers,
+                        const turning_head *head, const planar_in &x, const std::tuple<double, double, int> &how) {
     gpuconv_motion_config config = gpuconv_motion_config_default();
-    config.interval = interval;
-    config.threads = threads;
+    double rate = 0;
+    std::tie(rate, config.interval, config.threads) = how;
     config.head = head ? head->head.get() : nullptr;
     const std::unique_ptr<gc_room_job> room(new gc_room_job);
     run_here(
@@ -179,8 +180,8 @@ void bind_sofa(nb::module_ &m) {
     nb::class_<turning_head>(m, "Head", "How a head is turned at any time. Immutable.")
         .def_static("load", &load_head, nb::arg("name"))
         .def_static("make", &make_head, nb::arg("seconds"), nb::arg("angles"));
-    m.def("move_in_room", &move_in_room, nb::arg("room"), nb::arg("rate"), nb::arg("path").none(),
-          nb::arg("receivers").none(), nb::arg("head").none(), nb::arg("x"), nb::arg("interval"), nb::arg("threads"));
+    m.def("move_in_room", &move_in_room, nb::arg("room"), nb::arg("path").none(), nb::arg("receivers").none(),
+          nb::arg("head").none(), nb::arg("x"), nb::arg("how"));
     nb::class_<sofa_set>(m, "SofaSet", "An open set of measured responses. Immutable.")
         .def("__init__", &open_set, nb::arg("path"), nb::arg("rate"))
         .def("positions", &positions, nb::arg("out"))

@@ -169,12 +169,27 @@ ALWAYS_INLINE void store_between(float *signal, int64_t at, vec v, int64_t first
         store_part(signal, at, v, first, end);
 }
 
+/* A signal of 2 `half` samples that is transformed, and what is read of it. */
+typedef struct input_signal {
+    const float *samples;
+    int64_t half, frames;
+    float scale;
+} input_signal;
+
+/* A signal of 2 `half` samples that the inverse transform gives, and the first and the end of those that are written.
+ */
+typedef struct output_signal {
+    float *samples;
+    int64_t half, first, end;
+} output_signal;
+
 /* Computes the first pass of the forward transform, which reads the signal: all of it, or `frames` samples times
  * `scale`, followed by zeros. */
-ALWAYS_INLINE void first_pass(const float *signal, int64_t half, int64_t frames, float scale, float *z, int64_t stride,
-                              const float *twiddles, int levels, bool all) {
+ALWAYS_INLINE void first_pass(const input_signal *in, float *z, int64_t stride, const float *twiddles, int levels,
+                              bool all) {
+    const float *signal = in->samples, scale = in->scale;
     int streams = 1 << levels;
-    int64_t length = half >> levels;
+    int64_t half = in->half, frames = in->frames, length = half >> levels;
     for (int64_t p = 0; p < length; p += LANES) {
         complex_vec x[RADIX];
         float *to = z + with_gaps(p / LANES) * PAIR;
@@ -194,10 +209,11 @@ ALWAYS_INLINE void first_pass(const float *signal, int64_t half, int64_t frames,
 
 /* Computes the last pass of the inverse transform, which writes the samples first .. end - 1 of the signal; with `all`
  * those from `first` on, a multiple of LANES. */
-ALWAYS_INLINE void last_pass(const float *z, int64_t stride, const float *twiddles, float *signal, int64_t half,
-                             int64_t first, int64_t end, int levels, bool all) {
+ALWAYS_INLINE void last_pass(const float *z, int64_t stride, const float *twiddles, const output_signal *out,
+                             int levels, bool all) {
+    float *signal = out->samples;
     int streams = 1 << levels;
-    int64_t length = half >> levels;
+    int64_t half = out->half, first = out->first, end = out->end, length = half >> levels;
     for (int64_t p = 0; p < length; p += LANES) {
         complex_vec x[RADIX];
         const float *from = z + with_gaps(p / LANES) * PAIR;
@@ -351,35 +367,34 @@ static void inverse_subtree(const gc_fft_tables *t, int i, int64_t node, const p
 
 ALWAYS_INLINE void forward_block(const gc_fft_tables *t, const float *signal, int64_t frames, float scale,
                                  float *spectrum, bool all) {
+    const input_signal in = {signal, t->half, frames, scale};
     int levels = t->levels[0];
     int64_t part = t->vectors >> levels, stride = with_gaps(part) * PAIR;
     if (levels == 3)
-        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 3, all);
+        first_pass(&in, spectrum, stride, t->twiddles[0], 3, all);
     else if (levels == 2)
-        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 2, all);
+        first_pass(&in, spectrum, stride, t->twiddles[0], 2, all);
     else if (levels == 1)
-        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 1, all);
+        first_pass(&in, spectrum, stride, t->twiddles[0], 1, all);
     else
-        first_pass(signal, t->half, frames, scale, spectrum, stride, t->twiddles[0], 0, all);
+        first_pass(&in, spectrum, stride, t->twiddles[0], 0, all);
     for (int64_t q = 0; q < 1 << levels; q++)
         forward_subtree(t, 1, q, spectrum + q * stride, part);
 }
 
-ALWAYS_INLINE void inverse_block(const gc_fft_tables *t, const float *const *x, const float *const *h, int64_t count,
-                                 float *work, float *signal, int64_t first, int64_t end, bool all) {
+ALWAYS_INLINE void inverse_block(const gc_fft_tables *t, const products *p, const output_signal *out, bool all) {
     int levels = t->levels[0];
     int64_t part = t->vectors >> levels, stride = with_gaps(part) * PAIR;
-    products p = {x, h, count, work};
     for (int64_t q = 0; q < 1 << levels; q++)
-        inverse_subtree(t, 1, q, &p, q * stride, part);
+        inverse_subtree(t, 1, q, p, q * stride, part);
     if (levels == 3)
-        last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 3, all);
+        last_pass(p->sum, stride, t->twiddles[0], out, 3, all);
     else if (levels == 2)
-        last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 2, all);
+        last_pass(p->sum, stride, t->twiddles[0], out, 2, all);
     else if (levels == 1)
-        last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 1, all);
+        last_pass(p->sum, stride, t->twiddles[0], out, 1, all);
     else
-        last_pass(work, stride, t->twiddles[0], signal, t->half, first, end, 0, all);
+        last_pass(p->sum, stride, t->twiddles[0], out, 0, all);
 }
 
 /* Transforms the blocks of one tile; `levels`: those before the transposition. */
@@ -441,7 +456,7 @@ static void forward_rows(const gc_fft_tables *t, const float *const *signal, int
 static void inverse_rows(const gc_fft_tables *t, const float *x, const float *h, float *work, float *const *signal,
                          int64_t first, int64_t end) {
     if (t->vectors > LANES)
-        inverse_block(t, &x, &h, h ? 1 : 0, work, signal[0], first, end, false);
+        inverse_block(t, &(products){&x, &h, h ? 1 : 0, work}, &(output_signal){signal[0], t->half, first, end}, false);
     else if (t->rows == 1)
         inverse_one_tile(t, x, h, signal, first, end, TILE_LEVELS);
     else if (t->rows == 2)
@@ -464,7 +479,7 @@ static void inverse(const gc_fft_tables *t, const float *const *x, const float *
     if (t->vectors == LANES && count == 1)
         inverse_rows(t, x[0], h[0], work, &signal, first, 2 * t->half);
     else
-        inverse_block(t, x, h, count, work, signal, first, 2 * t->half, true);
+        inverse_block(t, &(products){x, h, count, work}, &(output_signal){signal, t->half, first, 2 * t->half}, true);
 }
 
 static int64_t spectrum_floats(int64_t vectors) {

@@ -61,17 +61,25 @@ static gpuconv_status unpack(const char *path, int inputs, gpuconv_ir **ir, gpuc
     return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
 }
 
+/* A file that is read. */
+typedef struct response_file {
+    const char *path;
+    gc_input_kind kind;
+    bool in_series; /* one that applies to all channels */
+} response_file;
+
 /* Reads a response, a matrix or a SOFA file, for an input of `inputs` channels. A packed response gets the channels of
  * GPUCONV_LAYOUT_OUTPUT, unless it is one that applies to all channels. */
-static gpuconv_status load(const char *path, gc_input_kind kind, const gpuconv_preparation *p, int inputs, double rate,
-                           bool one_for_all, gpuconv_ir **ir, gpuconv_error *error) {
-    const gc_ir_form form = {kind, one_for_all ? NULL : p->raw, p->file_rate}; /* one_for_all: a series */
+static gpuconv_status load(const response_file *file, const gpuconv_preparation *p, int inputs, double rate,
+                           gpuconv_ir **ir, gpuconv_error *error) {
+    const char *path = file->path;
+    const gc_ir_form form = {file->kind, file->in_series ? NULL : p->raw, p->file_rate};
     if (!form.raw && gc_is_sofa(path))
         return load_sofa(path, p, inputs, ir, error);
     if (!form.raw && gc_is_matrix(path))
         return gc_matrix_load(path, rate, p->file_rate, ir, error);
     gpuconv_status status = gc_ir_load_from(path, &form, ir, error);
-    if (status || p->layout != GPUCONV_LAYOUT_PACKED || (one_for_all && (*ir)->planes == 1))
+    if (status || p->layout != GPUCONV_LAYOUT_PACKED || (file->in_series && (*ir)->planes == 1))
         return status;
     return unpack(path, inputs, ir, error);
 }
@@ -122,7 +130,8 @@ static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state
     const char *path = state->p->series[state->series_index];
     gpuconv_error inner = {0};
     gpuconv_ir *other, *resampled = NULL;
-    gpuconv_status status = load(path, GC_INPUT_REGULAR, state->p, state->inputs, state->rate, true, &other, error);
+    gpuconv_status status =
+        load(&(response_file){path, GC_INPUT_REGULAR, true}, state->p, state->inputs, state->rate, &other, error);
     if (status)
         return status;
     status = apply_resampling(other, state->rate, &resampled, &inner);
@@ -209,7 +218,7 @@ gpuconv_status gc_ir_prepare_shape(const gc_response_source *from, const gpuconv
     if (!status)
         status = from->set ? gc_spatial_make(from->set, p, false, inputs, &current, error)
                  : current ? GPUCONV_OK
-                           : load(from->path, from->kind, p, inputs, rate, false, &current, error);
+                           : load(&(response_file){from->path, from->kind, false}, p, inputs, rate, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
         next = NULL;
