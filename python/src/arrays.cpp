@@ -168,11 +168,8 @@ void compute(const job_options &options, const floats_in &first, const floats_in
     const auto &[operation, group, offset, hop, linear] = options;
     const auto &[pre, post, skip] = factors;
     const host_rows a(first), b(second), c(made);
-    gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
-    role(job, 0) = a.rows;
-    role(job, 1) = b.rows;
-    role(job, 2) = c.rows;
-    vary(job, hop, linear);
+    const gpuconv_rows rows[] = {a.rows, b.rows, c.rows};
+    gpuconv_arrays_job job = job_of_rows({operation, group, offset, threads, hop, linear}, rows);
     std::optional<host_rows> gates[2];
     if (pre)
         job.pre = &gates[0].emplace(*pre).rows;

@@ -72,12 +72,13 @@ typedef enum gc_cost {
  */
 extern const double gc_cpu_block_seconds, gc_cpu_wake_seconds, gc_cpu_shared_seconds;
 
-/* The same of files: for a core to open, close and name one, and to copy a byte between it and memory; for all cores
- * together to write a byte of one in memory (8.3 GB/s with 16 and with 32 cores of H200 hosts). */
+/* Seconds of files that no calibration measures: of a core to open, close and name a file, and to copy a byte between
+ * file and memory; of all cores together to write a byte of a file in memory (8.3 GB/s with 16 and with 32 cores of
+ * H200 hosts). */
 extern const double gc_file_seconds, gc_file_byte_seconds, gc_file_written_seconds;
 
-/* The same of simulated rooms: of one image, and of one frame of noise: alike at all frequencies, by octaves, and for
- * the ears of a set. */
+/* Seconds of a core for simulated rooms that no calibration measures: of an image; of a frame of noise that decays
+ * alike at all frequencies; of a frame of noise by octaves; of a frame for the ears of a set. */
 extern const double gc_image_seconds, gc_room_frame_seconds, gc_room_octaves_seconds, gc_room_ears_seconds;
 
 typedef struct gc_costs {

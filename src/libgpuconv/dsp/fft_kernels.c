@@ -169,15 +169,15 @@ ALWAYS_INLINE void store_between(float *signal, int64_t at, vec v, int64_t first
         store_part(signal, at, v, first, end);
 }
 
-/* A signal of 2 `half` samples that is transformed, and what is read of it. */
+/* The input of the forward transform: a signal of 2 `half` samples. Either all samples are read, or `frames` samples,
+ * which are multiplied by `scale`. */
 typedef struct input_signal {
     const float *samples;
     int64_t half, frames;
     float scale;
 } input_signal;
 
-/* A signal of 2 `half` samples that the inverse transform gives, and the first and the end of those that are written.
- */
+/* The output of the inverse transform: a signal of 2 `half` samples. Samples first .. end - 1 are written. */
 typedef struct output_signal {
     float *samples;
     int64_t half, first, end;

@@ -61,25 +61,19 @@ static gpuconv_status unpack(const char *path, int inputs, gpuconv_ir **ir, gpuc
     return status ? gc_fail(error, status, "%s: %s", path, inner.message) : GPUCONV_OK;
 }
 
-/* A file that is read. */
-typedef struct response_file {
-    const char *path;
-    gc_input_kind kind;
-    bool in_series; /* one that applies to all channels */
-} response_file;
-
-/* Reads a response, a matrix or a SOFA file, for an input of `inputs` channels. A packed response gets the channels of
- * GPUCONV_LAYOUT_OUTPUT, unless it is one that applies to all channels. */
-static gpuconv_status load(const response_file *file, const gpuconv_preparation *p, int inputs, double rate,
-                           gpuconv_ir **ir, gpuconv_error *error) {
-    const char *path = file->path;
-    const gc_ir_form form = {file->kind, file->in_series ? NULL : p->raw, p->file_rate};
+/* Reads the file of a source, a response, a matrix or a SOFA file, for an input of `inputs` channels. A packed response
+ * gets the channels of GPUCONV_LAYOUT_OUTPUT, unless it is one that applies to all channels. in_series: the file is a
+ * member of a series, which may apply to all channels. */
+static gpuconv_status load(const gc_response_source *from, const gpuconv_preparation *p, int inputs, double rate,
+                           bool in_series, gpuconv_ir **ir, gpuconv_error *error) {
+    const char *path = from->path;
+    const gc_ir_form form = {from->kind, in_series ? NULL : p->raw, p->file_rate};
     if (!form.raw && gc_is_sofa(path))
         return load_sofa(path, p, inputs, ir, error);
     if (!form.raw && gc_is_matrix(path))
         return gc_matrix_load(path, rate, p->file_rate, ir, error);
     gpuconv_status status = gc_ir_load_from(path, &form, ir, error);
-    if (status || p->layout != GPUCONV_LAYOUT_PACKED || (file->in_series && (*ir)->planes == 1))
+    if (status || p->layout != GPUCONV_LAYOUT_PACKED || (in_series && (*ir)->planes == 1))
         return status;
     return unpack(path, inputs, ir, error);
 }
@@ -130,8 +124,8 @@ static gpuconv_status apply_series(const gpuconv_ir *ir, const preparation_state
     const char *path = state->p->series[state->series_index];
     gpuconv_error inner = {0};
     gpuconv_ir *other, *resampled = NULL;
-    gpuconv_status status =
-        load(&(response_file){path, GC_INPUT_REGULAR, true}, state->p, state->inputs, state->rate, &other, error);
+    const gc_response_source from = {.path = path, .kind = GC_INPUT_REGULAR};
+    gpuconv_status status = load(&from, state->p, state->inputs, state->rate, true, &other, error);
     if (status)
         return status;
     status = apply_resampling(other, state->rate, &resampled, &inner);
@@ -218,7 +212,7 @@ gpuconv_status gc_ir_prepare_shape(const gc_response_source *from, const gpuconv
     if (!status)
         status = from->set ? gc_spatial_make(from->set, p, false, inputs, &current, error)
                  : current ? GPUCONV_OK
-                           : load(&(response_file){from->path, from->kind, false}, p, inputs, rate, &current, error);
+                           : load(from, p, inputs, rate, false, &current, error);
     preparation_state state = {p, inputs, 0, rate};
     for (int s = STEP_CUT; s < STEP_COUNT && !status;) {
         next = NULL;
