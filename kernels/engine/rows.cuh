@@ -196,15 +196,19 @@ __device__ __forceinline__ void store_if(strided y, int n, float x, bool inside)
         set_sample(y[n], x);
 }
 
-/* Loads a segment: point m is frame at + m of the row for m < window, zero outside the row. Returns whether it contains
- * a frame of the row; if not, v is not written. */
+/* What a transform reads: point m is frame at + m of the row for m < frames, zero outside the row. */
+struct row_window {
+    int64_t row, at;
+    int frames;
+};
+
+/* Loads a window. Returns whether it contains a frame of the row; if not, v is not written. */
 template <int P, int T, known_rows Known>
-__device__ __forceinline__ bool load_segment(float2 *v, const gck_rows &rows, int64_t row, int64_t at, int window,
-                                             int t) {
-    const int begin = within(-at, window), end = within(row_frames(rows, row) - at, window);
+__device__ __forceinline__ bool load_segment(float2 *v, const gck_rows &rows, const row_window &w, int t) {
+    const int begin = within(-w.at, w.frames), end = within(row_frames(rows, w.row) - w.at, w.frames);
     if (begin >= end)
         return false;
-    with_samples<Known>(rows, row_start(rows, row), at + t, [=](auto x) {
+    with_samples<Known>(rows, row_start(rows, w.row), w.at + t, [=](auto x) {
         if (begin == 0 && end == 2 * P * T) {
 #pragma unroll
             for (int j = 0; j < P; j++)
@@ -247,15 +251,22 @@ __device__ __forceinline__ written_frames frames_to_write(const gck_target &targ
     return {target.rows.starts || target.accumulate ? frames : target.rows.frames, frames};
 }
 
-/* Stores the points lo .. lo + kept - 1, times gain, as the frames from `frame` on of a target row, or adds them.
+/* What a transform writes: its points lo .. lo + kept - 1 are the frames of a row from `frame` on. */
+struct row_segment {
+    int64_t row, frame;
+    int lo, kept;
+};
+
+/* Stores a segment of a target row, times gain, or adds it.
  * Quick: has a branch of its own for the usual case, in the fewest instructions. All other cases take a loop over
  * points in shared memory, one copy for each type of sample, so that the kernels are a third smaller. plane: 2 P T
  * floats of the transform, of which each thread uses its own. */
 template <int P, int T, bool Quick, known_rows Known>
-__device__ __forceinline__ void store_segment(const float2 *v, float *plane, const gck_target &target, int64_t row,
-                                              int64_t frame, int lo, int kept, float gain, int t) {
-    const written_frames frames = frames_to_write(target, row);
-    const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
+__device__ __forceinline__ void store_segment(const float2 *v, float *plane, const gck_target &target,
+                                              const row_segment &part, float gain, int t) {
+    const written_frames frames = frames_to_write(target, part.row);
+    const int lo = part.lo, hi = lo + within(frames.end - part.frame, part.kept);
+    const int valued = lo + within(frames.valued - part.frame, part.kept);
     const bool add = target.accumulate, simple = Quick && !add && valued == hi && gain == 1.0f;
     if (T < 32 || !simple)
         transform_barrier<T>();
@@ -266,7 +277,7 @@ __device__ __forceinline__ void store_segment(const float2 *v, float *plane, con
             plane[t + (j + P) * T] = v[j].y;
         }
     }
-    with_samples<Known>(target.rows, row_start(target.rows, row), frame - lo, [=](auto y) {
+    with_samples<Known>(target.rows, row_start(target.rows, part.row), part.frame - lo, [=](auto y) {
         if (simple) {
 #pragma unroll
             for (int j = 0; j < 2 * P; j++)
@@ -301,12 +312,13 @@ __device__ __forceinline__ void store_points(const float2 *v, To y, int lo, int 
 
 /* Does what store_segment does for samples of a known type that are overwritten, with a gain of 1; Add: or added to. */
 template <int P, int T, known_rows Known = FLOATS, bool Add = false>
-__device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_target &target, int64_t row,
-                                                    int64_t frame, int lo, int kept, int t) {
-    const written_frames frames = frames_to_write(target, row);
-    const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
-    auto *y = (typename sample_type<Known>::type *)target.rows.data + row_start(target.rows, row) + frame - lo + t;
-    store_points<P, T, Add>(v, y, lo, valued, hi, t);
+__device__ __forceinline__ void store_plain_segment(const float2 *v, const gck_target &target, const row_segment &part,
+                                                    int t) {
+    const written_frames frames = frames_to_write(target, part.row);
+    const int hi = part.lo + within(frames.end - part.frame, part.kept);
+    const int valued = part.lo + within(frames.valued - part.frame, part.kept);
+    auto *row = (typename sample_type<Known>::type *)target.rows.data + row_start(target.rows, part.row);
+    store_points<P, T, Add>(v, row + part.frame - part.lo + t, part.lo, valued, hi, t);
 }
 
 /* Returns the status of loading a kernel, with `bytes` of dynamic shared memory allowed. Loading at the first launch

@@ -414,13 +414,12 @@ cudaError_t launch_spectra(int size, int64_t transforms, const float2 *twiddles,
     });
 }
 
-template <typename S>
-cudaError_t launch_finish(int size, int64_t transforms, int64_t splits, const float2 *twiddles, const S *sums,
-                          S *scratch, cudaStream_t stream) {
-    return launch_parts(transforms, 1, [=](int64_t first, int count) {
+template <typename S> cudaError_t launch_finish(int size, const gck_3pass_splits &s, cudaStream_t stream) {
+    return launch_parts(s.transforms, 1, [=](int64_t first, int count) {
         const int64_t offset = first * rows_of(size) * ROW_POINTS;
         return launch_dependent(job_finish<S>, row_grid(size, 1, count, 1), ROW_THREADS, ROW_BYTES, stream,
-                                rows_of(size), (int)splits, transforms, twiddles, sums + offset, scratch + offset);
+                                rows_of(size), (int)s.splits, s.transforms, s.twiddles, (const S *)s.sums + offset,
+                                (S *)s.scratch + offset);
     });
 }
 
@@ -490,9 +489,7 @@ cudaError_t gck_3pass_gradients(int size, const gck_3pass_both *job, cudaStream_
                             stream, *job, rows_of(size), (int64_t)job->responses);
 }
 
-cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, int packed, const float2 *twiddles,
-                             const float2 *sums, float2 *scratch, cudaStream_t stream) {
-    return packed ? launch_finish(size, transforms, splits, twiddles, (const gck_packed *)sums, (gck_packed *)scratch,
-                                  stream)
-                  : launch_finish(size, transforms, splits, twiddles, sums, scratch, stream);
+cudaError_t gck_3pass_finish(int size, const gck_3pass_splits *splits, cudaStream_t stream) {
+    return splits->packed ? launch_finish<gck_packed>(size, *splits, stream)
+                          : launch_finish<float2>(size, *splits, stream);
 }

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import _core as _binding
-from ._batches import CONVOLVE, GRADIENT_BOTH, GRADIENT_RESPONSE, GRADIENT_SIGNAL, broadcast_batch, share
+from ._batches import CONVOLVE, GRADIENT_BOTH, GRADIENT_RESPONSE, broadcast_batch, share
 from ._cuda_libraries import F32, Layout, adapter
 from ._cuda_libraries import adapters as _adapters
 from ._libraries import check_frames, warn_of_axis
@@ -93,14 +93,11 @@ def _plan(device: int, operation: int, x: Layout, h: Layout, offset: int, frames
         copy_h, h_stride = h_batch, h.shape[-1]
     second = (h.type, h_rows, h.shape[-1], h_stride)
     third = (kind, made_rows if gradient else rows, frames, frames)
-    signal, response, output = {CONVOLVE: (first, second, third), GRADIENT_SIGNAL: (third, second, first),
-                                GRADIENT_RESPONSE: (second, third, first)}[operation]
     # Prepared responses that do not repeat in this way are transformed anew.
     kept = prepared.responses if prepared is not None and shared is not None else None
     # A filter that changes with time has the responses of all blocks in a row.
     pre, post = (g and (g.type, rows, g.shape[-1], g.shape[-1]) for g in gates[:2])
-    job = _core.CudaJob(_device(device), operation, signal, response, output, group, offset, kept, hop, linear, pre, post,
-                        gates[2] is not None)
+    job = _core.CudaJob(_device(device), (operation, group, offset, hop, linear), [first, second, third], kept, (pre, post, gates[2] is not None))
     return _Plan(job, job.workspace, result + (frames,), kind, device, copy_x, copy_h, 0 if copy_x or copy_h else job.transforms)
 
 
@@ -125,13 +122,13 @@ def execute(library: Any, plan: _Plan, x: Any, h: Any, gates: Gates = NO_GATES, 
     if gates is not NO_GATES or (keep and plan.transforms):
         workspace = library.bytes(x, max(1, plan.workspace))
         kept = library.spare_bytes(x, plan.transforms) if keep else None
-        plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x),
-                     tuple(0 if g is None else pointer(g) for g in gates), 0 if kept is None else pointer(kept))
+        plan.job.run((pointer(x), pointer(h), pointer(y), 0, 0), pointer(workspace), library.stream(x), 0 if kept is None else pointer(kept),
+                     tuple(0 if g is None else pointer(g) for g in gates))
     elif plan.workspace:
         workspace = library.bytes(x, plan.workspace)
-        plan.job.run(pointer(x), pointer(h), pointer(y), pointer(workspace), library.stream(x))
+        plan.job.run((pointer(x), pointer(h), pointer(y), 0, 0), pointer(workspace), library.stream(x))
     else:
-        plan.job.run(pointer(x), pointer(h), pointer(y), 0, library.stream(x))
+        plan.job.run((pointer(x), pointer(h), pointer(y), 0, 0), 0, library.stream(x))
     return (y, kept) if keep else y
 
 
@@ -175,8 +172,8 @@ def run_both(g: Any, x: Any, h: Any, offset: int, kept: Any = None) -> Optional[
     gx, gh, pointer = library.empty(x, x.shape, plan.type), library.empty(h, h.shape, plan.type), library.pointer
     workspace = library.bytes(x, plan.workspace) if plan.workspace else None
     transforms = 0 if kept is None or kept.numel() * kept.element_size() < plan.transforms else pointer(kept)
-    plan.job.run_both(pointer(g), pointer(x), pointer(h), pointer(gx), pointer(gh), 0 if workspace is None else pointer(workspace),
-                      library.stream(x), transforms)
+    plan.job.run((pointer(g), pointer(x), pointer(h), pointer(gx), pointer(gh)), 0 if workspace is None else pointer(workspace),
+                 library.stream(x), transforms)
     return gx, gh
 
 
@@ -191,8 +188,7 @@ def _plan_both(device: int, g: Layout, x: Layout, h: Layout, offset: int) -> _Pl
     signal, output = ((a.type, rows, a.shape[-1], s) for a, s in zip((x, g), strides))
     response = h.type, shared[0], h.shape[-1], stride
     made = [(a.type, a_rows, a.shape[-1], a.shape[-1]) for a, a_rows in ((x, rows), (h, shared[0]))]
-    job = _core.CudaJob(_device(device), GRADIENT_BOTH, signal, response, output, shared[1], offset, None, signal_gradient=made[0],
-                        response_gradient=made[1])
+    job = _core.CudaJob(_device(device), (GRADIENT_BOTH, shared[1], offset, 0, False), [output, signal, response, *made], None)
     return _Plan(job, job.workspace, (), x.type, device, transforms=job.transforms)
 
 

@@ -114,7 +114,7 @@ class Host:
             first += count
 
     def run(self, operation: int, rows: Any, group: int, offset: int, accumulate: bool) -> None:
-        _core.compute_ragged(operation, rows, group, offset, accumulate, self.threads)
+        _core.compute_ragged((operation, group, offset, accumulate), rows, self.threads)
 
 
 class Gpu:
@@ -152,7 +152,7 @@ class Gpu:
         rows, each = sequences * channels, 2 * sequences * (channels + own)
         table, offsets = self.torch.empty(len(bounds) * each, dtype=self.torch.int64, device=self.like.device), offsets.long()
         written = None if output is None else (self.kind(output), self.address(output), channels, frames, frames, 0, 0)
-        _core.sort_sequences(self.device, self.address(offsets), (sequences, channels, frames), bounds, (own, taps), written,
+        _core.sort_sequences(self.device, self.address(offsets), (sequences, channels, frames, own, taps), bounds, written,
                              self.address(table), self.stream)
         for number, (count, bound) in reversed(list(enumerate(made))):
             at = self.address(table) + 8 * number * each
@@ -167,7 +167,7 @@ class Gpu:
             kept.append(self.torch.empty(count, dtype=self.torch.uint8, device=self.like.device))
             return int(kept[0].data_ptr())
 
-        _core.queue_ragged(self.device, operation, rows, group, offset, accumulate, allocate, self.stream)
+        _core.queue_ragged(self.device, (operation, group, offset, accumulate), rows, allocate, self.stream)
 
 
 def classes(lengths: np.ndarray, channels: int) -> Iterator[tuple[int, int]]:

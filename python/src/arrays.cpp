@@ -271,7 +271,8 @@ bool all_finite(const floats_in &array) {
 
 using layout = std::tuple<int, int64_t, int64_t, int64_t>; // type, rows, frames, stride
 
-using gate_pointers = std::tuple<uintptr_t, uintptr_t, uintptr_t>; // pre, post, skip; 0: none
+using gate_layouts = std::tuple<std::optional<layout>, std::optional<layout>, bool>; // pre, post, skip
+using gate_pointers = std::tuple<uintptr_t, uintptr_t, uintptr_t>;                   // the same; 0: none
 
 struct device {
     place_owner place;
@@ -301,19 +302,15 @@ struct planned_job {
     plan_owner plan;
 };
 
-void plan_job(planned_job *self, const device &home, int operation, const layout &signal, const layout &response,
-              const layout &output, int64_t group, int64_t offset, const responses *prepared, int64_t hop, bool linear,
-              const std::optional<layout> &pre, const std::optional<layout> &post, bool skip,
-              const std::optional<layout> &signal_gradient, const std::optional<layout> &response_gradient) {
+// arrays: in the order of role().
+void plan_job(planned_job *self, const device &home, const job_options &options, const std::vector<layout> &arrays,
+              const responses *prepared, const gate_layouts &gates) {
     static const float any = 0;
+    const auto &[operation, group, offset, hop, linear] = options;
+    const auto &[pre, post, skip] = gates;
     new (self) planned_job{new_job(operation, group, offset, prepared ? prepared->kept.get() : nullptr), {}, {}, {}};
-    self->job.signal = array_of(signal, 0);
-    self->job.response = array_of(response, 0);
-    self->job.output = array_of(output, 0);
-    if (signal_gradient)
-        self->job.signal_gradient = array_of(*signal_gradient, 0);
-    if (response_gradient)
-        self->job.response_gradient = array_of(*response_gradient, 0);
+    for (size_t i = 0; i < arrays.size(); i++)
+        role(self->job, (int)i) = array_of(arrays[i], 0);
     vary(self->job, hop, linear);
     if (pre) {
         self->pre = array_of(*pre, 0);
@@ -327,17 +324,10 @@ void plan_job(planned_job *self, const device &home, int operation, const layout
     self->plan = plan_of(home.place.get(), self->job);
 }
 
-void run_planned(const planned_job &self, const gpuconv_arrays_job &job, uintptr_t workspace, uintptr_t stream) {
-    run_here([&](gpuconv_error *error) {
-        return gpuconv_arrays_plan_run(self.plan.get(), &job, reinterpret_cast<void *>(workspace),
-                                       gpuconv_arrays_plan_workspace(self.plan.get()), stream_of(stream), error);
-    });
-}
-
-// Runs the job: `first` and `second` are the arrays that are read, `made` the one that is written; gates: pre, post and
-// skip; transforms: memory in which a convolution writes transforms for run_both(), or 0.
-void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr_t made, uintptr_t workspace,
-             uintptr_t stream, const gate_pointers &gates, uintptr_t transforms) {
+// Runs the job. arrays: in the order of role(), 0 behind the last one; transforms: memory in which a convolution writes
+// transforms for both gradients, which read them, or 0.
+void run_job(const planned_job &self, const std::array<uintptr_t, 5> &arrays, uintptr_t workspace, uintptr_t stream,
+             uintptr_t transforms, const gate_pointers &gates) {
     gpuconv_arrays_job job = self.job;
     job.transforms = reinterpret_cast<void *>(transforms);
     gpuconv_rows pre = self.pre, post = self.post;
@@ -346,21 +336,12 @@ void run_job(const planned_job &self, uintptr_t first, uintptr_t second, uintptr
     job.pre = job.pre ? &pre : nullptr;
     job.post = job.post ? &post : nullptr;
     job.skip = reinterpret_cast<const float *>(std::get<2>(gates));
-    role(job, 0).data = reinterpret_cast<void *>(first);
-    role(job, 1).data = reinterpret_cast<void *>(second);
-    role(job, 2).data = reinterpret_cast<void *>(made);
-    run_planned(self, job, workspace, stream);
-}
-
-// Runs a job of both gradients: reads g, x, h and the transforms that the convolution has left, writes gx and gh.
-void run_both(const planned_job &self, uintptr_t g, uintptr_t x, uintptr_t h, uintptr_t gx, uintptr_t gh,
-              uintptr_t workspace, uintptr_t stream, uintptr_t transforms) {
-    gpuconv_arrays_job job = self.job;
-    job.transforms = reinterpret_cast<void *>(transforms);
-    const uintptr_t arrays[] = {g, x, h, gx, gh};
-    for (int i = 0; i < 5; i++)
-        role(job, i).data = reinterpret_cast<void *>(arrays[i]);
-    run_planned(self, job, workspace, stream);
+    for (int i = 0; i < 5 && arrays[(size_t)i]; i++)
+        role(job, i).data = reinterpret_cast<void *>(arrays[(size_t)i]);
+    run_here([&](gpuconv_error *error) {
+        return gpuconv_arrays_plan_run(self.plan.get(), &job, reinterpret_cast<void *>(workspace),
+                                       gpuconv_arrays_plan_workspace(self.plan.get()), stream_of(stream), error);
+    });
 }
 
 // Rows anywhere: type, address, rows, frames, stride, and the addresses of their starts and lengths; 0: there are none.
@@ -374,8 +355,11 @@ gpuconv_rows rows_at(const ragged &r) {
     return made;
 }
 
-gpuconv_arrays_job job_of_ragged(int operation, const std::vector<ragged> &rows, int64_t group, int64_t offset,
-                                 bool accumulate) {
+// Operation, group and offset of a job, and whether it adds to its output.
+using ragged_options = std::tuple<int, int64_t, int64_t, bool>;
+
+gpuconv_arrays_job job_of_ragged(const ragged_options &options, const std::vector<ragged> &rows) {
+    const auto &[operation, group, offset, accumulate] = options;
     gpuconv_arrays_job job = new_job(operation, group, offset, nullptr);
     for (size_t i = 0; i < rows.size(); i++)
         role(job, (int)i) = rows_at(rows[i]);
@@ -384,23 +368,24 @@ gpuconv_arrays_job job_of_ragged(int operation, const std::vector<ragged> &rows,
 }
 
 // Does a job in host memory on `threads` threads.
-void compute_ragged(int operation, const std::vector<ragged> &rows, int64_t group, int64_t offset, bool accumulate,
-                    int threads) {
-    const gpuconv_arrays_job job = job_of_ragged(operation, rows, group, offset, accumulate);
+void compute_ragged(const ragged_options &options, const std::vector<ragged> &rows, int threads) {
+    const gpuconv_arrays_job job = job_of_ragged(options, rows);
     run_host(job, job.signal.rows * job.signal.frames, threads);
 }
 
-// Writes the table of gpuconv_sequences_sort; home: NULL: all is in host memory. sizes: sequences, channels and their
-// frames; own: responses of a sequence and their distance; output: rows that are written, or none.
-void sort_sequences(const device *home, uintptr_t offsets, const std::tuple<int64_t, int64_t, int64_t> &sizes,
-                    const std::vector<int64_t> &bounds, const std::tuple<int64_t, int64_t> &own,
-                    const std::optional<ragged> &output, uintptr_t table, uintptr_t stream) {
+// Sequences, channels and their frames, responses of a sequence and their distance.
+using sequence_sizes = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t>;
+
+// Writes the table of gpuconv_sequences_sort; home: NULL: all is in host memory. output: rows that are written, or
+// none.
+void sort_sequences(const device *home, uintptr_t offsets, const sequence_sizes &sizes,
+                    const std::vector<int64_t> &bounds, const std::optional<ragged> &output, uintptr_t table,
+                    uintptr_t stream) {
     gpuconv_sequences s = {};
     gpuconv_rows written = {};
     gpuconv_error error = {};
     s.offsets = reinterpret_cast<const int64_t *>(offsets);
-    std::tie(s.sequences, s.channels, s.frames) = sizes;
-    std::tie(s.own, s.taps) = own;
+    std::tie(s.sequences, s.channels, s.frames, s.own, s.taps) = sizes;
     s.bounds = bounds.data();
     s.classes = (int)bounds.size();
     if (output) {
@@ -416,9 +401,9 @@ void sort_sequences(const device *home, uintptr_t offsets, const std::tuple<int6
 using allocator = nb::typed<nb::callable, uintptr_t(size_t)>;
 
 // Queues a job; `allocate` gives the address of a workspace of some bytes.
-void queue_ragged(const device &home, int operation, const std::vector<ragged> &rows, int64_t group, int64_t offset,
-                  bool accumulate, const allocator &allocate, uintptr_t stream) {
-    const gpuconv_arrays_job job = job_of_ragged(operation, rows, group, offset, accumulate);
+void queue_ragged(const device &home, const ragged_options &options, const std::vector<ragged> &rows,
+                  const allocator &allocate, uintptr_t stream) {
+    const gpuconv_arrays_job job = job_of_ragged(options, rows);
     gpuconv_error error = {};
     size_t bytes = 0;
     check(gpuconv_arrays_workspace(home.place.get(), &job, &bytes, &error), error);
@@ -587,34 +572,27 @@ void bind_arrays(nb::module_ &m) {
     m.def("forget_threads", &forget_threads, "Forgets all threads; for a forked child.");
     nb::class_<device>(m, "Cuda", "The tables and kernels of one device.")
         .def("__init__", &new_device, nb::arg("device"));
-    m.def("compute_ragged", &compute_ragged, nb::arg("operation"), nb::arg("rows"), nb::arg("group"), nb::arg("offset"),
-          nb::arg("accumulate"), nb::arg("threads"),
+    m.def("compute_ragged", &compute_ragged, nb::arg("options"), nb::arg("rows"), nb::arg("threads"),
           "Computes rows of different lengths: the roles of compute(), each (type, address, rows, frames, stride, "
-          "address of the starts, address of the lengths).");
+          "address of the starts, address of the lengths). `options`: (operation, group, offset, accumulate).");
     m.def("sort_sequences", &sort_sequences, nb::arg("cuda").none(), nb::arg("offsets"), nb::arg("sizes"),
-          nb::arg("bounds"), nb::arg("own"), nb::arg("output").none(), nb::arg("table"), nb::arg("stream"),
+          nb::arg("bounds"), nb::arg("output").none(), nb::arg("table"), nb::arg("stream"),
           "Sorts packed sequences into classes by length; addresses as in compute_ragged().");
-    m.def("queue_ragged", &queue_ragged, nb::arg("cuda"), nb::arg("operation"), nb::arg("rows"), nb::arg("group"),
-          nb::arg("offset"), nb::arg("accumulate"), nb::arg("allocate"), nb::arg("stream"),
-          "Queues the same on a stream. `allocate` gives the address of a workspace of some bytes.");
+    m.def("queue_ragged", &queue_ragged, nb::arg("cuda"), nb::arg("options"), nb::arg("rows"), nb::arg("allocate"),
+          nb::arg("stream"), "Queues the same on a stream. `allocate` gives the address of a workspace of some bytes.");
     nb::class_<responses>(m, "CudaResponses", "Responses whose transforms are kept on the device.")
         .def("__init__", &new_responses, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
              nb::arg("frames"), nb::arg("stream"))
         .def("update", &update_responses, nb::arg("layout"), nb::arg("data"), nb::arg("stream"))
         .def_prop_ro("bytes", [](const responses &r) { return gpuconv_responses_bytes(r.kept.get()); });
     nb::class_<planned_job>(m, "CudaJob", "A job that is planned for its shapes.")
-        .def("__init__", &plan_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 9>(), nb::arg("cuda"),
-             nb::arg("operation"), nb::arg("signal"), nb::arg("response"), nb::arg("output"), nb::arg("group"),
-             nb::arg("offset"), nb::arg("prepared").none(), nb::arg("hop") = 0, nb::arg("linear") = false,
-             nb::arg("pre") = nb::none(), nb::arg("post") = nb::none(), nb::arg("skip") = false,
-             nb::arg("signal_gradient") = nb::none(), nb::arg("response_gradient") = nb::none())
+        .def("__init__", &plan_job, nb::keep_alive<1, 2>(), nb::keep_alive<1, 5>(), nb::arg("cuda"), nb::arg("options"),
+             nb::arg("arrays"), nb::arg("prepared").none(), nb::arg("gates") = gate_layouts{})
         .def_prop_ro("workspace", [](const planned_job &j) { return gpuconv_arrays_plan_workspace(j.plan.get()); })
         .def_prop_ro("transforms", [](const planned_job &j) { return gpuconv_arrays_plan_transforms(j.plan.get()); })
         .def_prop_ro("plan", [](const planned_job &j) { return gpuconv_arrays_plan_reason(j.plan.get()); })
-        .def("run", &run_job, nb::arg("first"), nb::arg("second"), nb::arg("made"), nb::arg("workspace"),
-             nb::arg("stream"), nb::arg("gates") = gate_pointers{}, nb::arg("transforms") = 0)
-        .def("run_both", &run_both, nb::arg("g"), nb::arg("x"), nb::arg("h"), nb::arg("gx"), nb::arg("gh"),
-             nb::arg("workspace"), nb::arg("stream"), nb::arg("transforms") = 0);
+        .def("run", &run_job, nb::arg("arrays"), nb::arg("workspace"), nb::arg("stream"), nb::arg("transforms") = 0,
+             nb::arg("gates") = gate_pointers{});
     nb::class_<streamer>(m, "CudaStreamer", "Blocks in, blocks out, with the state on the device.")
         .def("__init__", &new_streamer, nb::keep_alive<1, 2>(), nb::arg("cuda"), nb::arg("layout"), nb::arg("data"),
              nb::arg("channels"), nb::arg("block"), nb::arg("stream"))

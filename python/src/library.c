@@ -121,7 +121,7 @@ static gpuconv_status write_blocks(gc_writer *writer, const float *const *channe
         return gc_fail_memory(error, "a block of samples");
     for (int64_t at = 0; at < frames && !status; at += BLOCK) {
         const int64_t count = gc_min(BLOCK, frames - at);
-        gc_pcm_pack(gc_simd_best(), pcm, channel, at, channels, count, raw, &overs);
+        gc_pcm_pack(gc_simd_best(), &(gc_pcm_target){pcm, raw, &overs}, channel, at, channels, count);
         status = gc_writer_write(writer, raw, count, error);
     }
     *clipped = overs.clipped;

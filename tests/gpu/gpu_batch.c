@@ -126,7 +126,8 @@ static void check_formats(int64_t taps) {
             for (int c = 0; c < CHANNELS; c++)
                 planar[c] = (float *)(void *)packed + c * frames;
             gc_pcm_overs overs = {0};
-            gc_pcm_pack(gc_simd_best(), from, (const float *const *)planar, 0, CHANNELS, frames, in + STORED, &overs);
+            gc_pcm_pack(gc_simd_best(), &(gc_pcm_target){from, in + STORED, &overs}, (const float *const *)planar, 0,
+                        CHANNELS, frames);
             for (int c = 0; c < CHANNELS; c++) {
                 planar[c] = (float *)(void *)(in + FLOATS + c * in_row);
                 results[c] = (const float *)(const void *)(out + FLOATS + c * out_row);
@@ -147,7 +148,7 @@ static void check_formats(int64_t taps) {
                   error.message);
             CHECK(gc_batch_cuda.finish(slot, items, 1 + CHANNELS, &error) == GPUCONV_OK, "%s", error.message);
             overs = (gc_pcm_overs){0};
-            gc_pcm_pack(gc_simd_best(), to, results, 0, CHANNELS, total, packed, &overs);
+            gc_pcm_pack(gc_simd_best(), &(gc_pcm_target){to, packed, &overs}, results, 0, CHANNELS, total);
             CHECK(memcmp(packed, out + STORED, (size_t)(total * CHANNELS * gc_pcm_bytes(to))) == 0,
                   "format %d, %lld frames: the samples differ from those of floats", i, (long long)frames);
             CHECK(to.container == GC_F32 || items[0].clipped == overs.clipped, "%lld clipped, %lld with floats",

@@ -74,7 +74,8 @@ static void every_value_survives_the_round_trip(void **state) {
             }
             CHECK(guarded_intact(&planar), "%s: written outside the frames", simd->name);
             gc_pcm_overs overs = {0};
-            gc_pcm_pack(simd, f, (const float *const *)planar.channel, 0, channels, frames, back, &overs);
+            gc_pcm_pack(simd, &(gc_pcm_target){f, back, &overs}, (const float *const *)planar.channel, 0, channels,
+                        frames);
             assert_memory_equal(raw, back, size);
             assert_int_equal(overs.clipped, 0);
             assert_true(overs.peak == 1.0f);
@@ -111,7 +112,8 @@ static void no_memory_outside_the_frames_is_accessed(void **state) {
                           (long long)frames);
                 memset(packed, 0xc3, sizeof packed);
                 gc_pcm_overs overs = {0};
-                gc_pcm_pack(simd, f, (const float *const *)planar.channel, 2, channels, frames, packed + EDGE, &overs);
+                gc_pcm_pack(simd, &(gc_pcm_target){f, packed + EDGE, &overs}, (const float *const *)planar.channel, 2,
+                            channels, frames);
                 assert_memory_equal(packed + EDGE, raw, size);
                 for (size_t i = 0; i < sizeof packed; i++)
                     CHECK(packed[i] == 0xc3 || (i >= EDGE && i < EDGE + size), "%s, %d channels, %lld frames: byte %zu",
@@ -133,8 +135,8 @@ static int32_t packed_value(const gc_simd *simd, gc_pcm f, float x, gc_pcm_overs
         values[i] = x;
     gc_pcm_overs overs = {0};
     *one = (gc_pcm_overs){0};
-    gc_pcm_pack(simd, f, planar, 0, 1, 1, first, one);
-    gc_pcm_pack(simd, f, planar, 0, 1, MANY, raw, &overs);
+    gc_pcm_pack(simd, &(gc_pcm_target){f, first, one}, planar, 0, 1, 1);
+    gc_pcm_pack(simd, &(gc_pcm_target){f, raw, &overs}, planar, 0, 1, MANY);
     for (int i = 0; i < MANY; i++)
         CHECK(stored(f, raw, i) == stored(f, first, 0), "%s, %d bits: %.9g as number %d", simd->name, f.bits, (double)x,
               i);
@@ -173,7 +175,7 @@ static void floats_pass_bit_for_bit(void **state) {
                 raw[i] = values[i * 7 % COUNT(values)];
             gc_pcm_overs overs = {0};
             gc_pcm_unpack(all[s], f, raw, channels, MANY, p, 0);
-            gc_pcm_pack(all[s], f, (const float *const *)p, 0, channels, MANY, back, &overs);
+            gc_pcm_pack(all[s], &(gc_pcm_target){f, back, &overs}, (const float *const *)p, 0, channels, MANY);
             assert_memory_equal(raw, back, (size_t)channels * MANY * sizeof *raw);
             assert_int_equal(overs.clipped, 0); /* a float file can store values beyond full scale */
         }
@@ -264,7 +266,7 @@ static void counts_add_up_over_calls_and_channels(void **state) {
             for (int i = 0; i < 3 * MANY; i++)
                 planar[i % 3][i / 3] = values[i / 3 % COUNT(values)];
             gc_pcm_overs overs = {.clipped = 100, .peak = 1.75f};
-            gc_pcm_pack(all[s], (gc_pcm){GC_S16, 16}, p, 0, channels, MANY, raw, &overs);
+            gc_pcm_pack(all[s], &(gc_pcm_target){(gc_pcm){GC_S16, 16}, raw, &overs}, p, 0, channels, MANY);
             assert_int_equal(overs.clipped, 100 + MANY / 5 * 3 * channels);
             assert_true(overs.peak == 2.0f);
         }

@@ -56,16 +56,17 @@ class StandIn:
         workspace = 8
         transforms = 0
 
-        def __init__(self, cuda, operation, signal, response, output, group, offset, prepared, hop, linear, pre, post, skip):
-            self.layouts, self.operation = (signal, response, output), operation
-            self.group, self.offset, self.prepared, self.hop = group, offset, prepared, hop or signal[2]
-            self.gates = (pre, post, skip and (0, signal[1], 1, 1))
+        def __init__(self, cuda, options, arrays, prepared, gates):
+            self.operation, self.group, self.offset, hop, linear = options
+            self.roles = [(0, 1, 2), (2, 1, 0), (1, 2, 0)][self.operation]  # where signal, response and output stand
+            self.layouts = signal, response, output = [arrays[i] for i in self.roles]
+            self.prepared, self.hop = prepared, hop or signal[2]
+            self.gates = (*gates[:2], gates[2] and (0, signal[1], 1, 1))
             assert signal[1] == output[1] and not linear
 
-        def run(self, first, second, made, workspace, stream, gates=(0, 0, 0), transforms=0):
+        def run(self, arrays, workspace, stream, transforms=0, gates=(0, 0, 0)):
             self.left = transforms
-            pointers = {0: (first, second, made), 1: (made, second, first), 2: (second, made, first)}[self.operation]
-            x, h, y = (rows(layout, pointer) for layout, pointer in zip(self.layouts, pointers))
+            x, h, y = (rows(layout, arrays[i]) for layout, i in zip(self.layouts, self.roles))
             if self.prepared is not None:
                 assert h.shape == self.prepared.taps.shape
                 h = self.prepared.taps
@@ -85,7 +86,7 @@ class StandIn:
                     for b in range(blocks):
                         part = np.convolve(x[i, b * hop : (b + 1) * hop].astype(float), taps[b].astype(float))
                         full[b * hop : b * hop + len(part)] += part
-                    y[i] = full[o : o + count] if post is None else post[i] * (full[o : o + count] + skip[i] * rows(self.layouts[0], first)[i])
+                    y[i] = full[o : o + count] if post is None else post[i] * (full[o : o + count] + skip[i] * rows(self.layouts[0], arrays[0])[i])
                 elif self.operation == 1:
                     x[i] = [sum(taps[t // hop, k] * y[i, t + k - o] for k in range(m) if 0 <= t + k - o < count) for t in range(n)]
                 else:
@@ -157,7 +158,7 @@ def test_gradients_are_adjoint(pair, offset):
     batch = np.broadcast_shapes(x.shape[:-1], h.shape[:-1])
     g = np.random.default_rng(1).standard_normal(batch + (x.shape[-1],)).astype(np.float32)
     y = _cuda.run("host", _cuda.CONVOLVE, x, h, offset, x.shape[-1])
-    by_x = _cuda.run("host", _cuda.GRADIENT_SIGNAL, g, h, offset, x.shape[-1])
+    by_x = _cuda.run("host", _batches.GRADIENT_SIGNAL, g, h, offset, x.shape[-1])
     by_h = _cuda.run("host", _cuda.GRADIENT_RESPONSE, g, x, offset, h.shape[-1], h.shape[:-1])
     want = (y.astype(float) * g).sum()
     assert by_x.shape == batch + x.shape[-1:]
@@ -195,7 +196,7 @@ def test_halves_stay_halves():
 def test_no_rows():
     x, h = np.ones((0, 2, 8), np.float32), np.ones((2, 3), np.float32)
     assert _cuda.convolve_arrays("host", x, h, "full", -1, 0).shape == (0, 2, 10)
-    assert _cuda.run("host", _cuda.GRADIENT_SIGNAL, x, h, 0, 6).shape == (0, 2, 6)
+    assert _cuda.run("host", _batches.GRADIENT_SIGNAL, x, h, 0, 6).shape == (0, 2, 6)
     assert np.array_equal(_cuda.run("host", _cuda.GRADIENT_RESPONSE, x, x[..., :6], 0, 3, (2,)), np.zeros((2, 3)))
 
 

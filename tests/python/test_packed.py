@@ -116,7 +116,7 @@ def test_offsets_that_are_not_looked_at_give_the_same_and_stay_in_the_arrays(sha
             return 0
 
         def run(self, operation, rows, group, offset, gradient):
-            _packed._core.compute_ragged(operation, rows, group, offset, gradient, 1)
+            _packed._core.compute_ragged((operation, group, offset, gradient), rows, 1)
 
     batch, taps, x, g, h = shape[:-1], shape[-1], torch.randn(3, sum(LENGTHS)), torch.randn(3, sum(LENGTHS)), torch.randn(shape)
     checked, unseen = _packed.Packing(offsets().numpy(), 0), _packed.Packing(offsets(), max(LENGTHS))

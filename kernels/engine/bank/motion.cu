@@ -134,15 +134,20 @@ __global__ void __launch_bounds__(128) scales(const gck_motion m, int first) {
 
 /* ---- Transforms -------------------------------------------------------------------------------------------------- */
 
-/* Transforms `frames` samples and zeros behind them, times a factor that goes from `first` by `step` for each frame. */
+/* A factor that begins with `first` and changes by `step` from frame to frame. */
+struct fade {
+    float first, step;
+};
+
+/* Transforms `frames` samples times a factor, and zeros behind them. */
 template <int N>
-__device__ __forceinline__ void transform(float2 *v, const float *x, int frames, float first, float step, float2 *own,
-                                          int t, const float2 *table) {
+__device__ __forceinline__ void transform(float2 *v, const float *x, int frames, fade by, float2 *own, int t,
+                                          const float2 *table) {
 #pragma unroll
     for (int j = 0; j < 16; j++) {
         const int n = t + j * fft_radix16<N>::threads;
-        v[j].x = n < frames ? x[n] * fmaf(step, (float)n, first) : 0.0f;
-        v[j].y = n + N < frames ? x[n + N] * fmaf(step, (float)(n + N), first) : 0.0f;
+        v[j].x = n < frames ? x[n] * fmaf(by.step, (float)n, by.first) : 0.0f;
+        v[j].y = n + N < frames ? x[n + N] * fmaf(by.step, (float)(n + N), by.first) : 0.0f;
     }
     twist<N, false>(v, t);
     fft_radix16_forward<N>(v, own, t, table);
@@ -156,7 +161,7 @@ __global__ void __launch_bounds__(split<N>::block)
     const int group = threadIdx.x / split<N>::threads, t = threadIdx.x % split<N>::threads;
     const int64_t index = (int64_t)blockIdx.x * split<N>::groups + group, row = index < count ? index : count - 1;
     float2 v[16];
-    transform<N>(v, taps + row * m.taps, (int)m.taps, 1.0f / N, 0.0f, shared + group * fft_radix16<N>::shared, t,
+    transform<N>(v, taps + row * m.taps, (int)m.taps, {1.0f / N, 0.0f}, shared + group * fft_radix16<N>::shared, t,
                  m.table);
     if (index < count)
         store_spectrum<N>(v, m.spectra + (first + index) * N, t);
@@ -194,8 +199,8 @@ template <int N> __global__ void __launch_bounds__(split<N>::block, split<N>::re
             const float scale = first + i < m.channels ? m.scale[at * m.receivers + receiver] : 0.0f;
             const mixture blend = mixture_of(m, m.blend[at], receiver);
             wait<N>();
-            transform<N>(v, x, hop, side ? 0.0f : scale, one ? 0.0f : (side ? scale : -scale) / (float)hop, own, t,
-                         m.table);
+            const fade by = {side ? 0.0f : scale, one ? 0.0f : (side ? scale : -scale) / (float)hop};
+            transform<N>(v, x, hop, by, own, t, m.table);
             wait<N>();
             float4 *signal = (float4 *)own + t; /* not in registers, of which the loads of the products need many */
 #pragma unroll

@@ -41,29 +41,34 @@ __device__ __forceinline__ chip_item item_of(const gck_chip_job &a, int number, 
     return {min(row, s.rows - 1), response, clamped % a.splits, number < items && row < s.rows};
 }
 
-/* Loads what a turn transforms: the response of an item, or the segment of its row from frame n on, with its gate.
- * Returns whether there is a sample; if not, v is not written. used: whether the item has this turn; the transforms of
- * a warp wait for each other all the same. */
+/* What a turn transforms: the response of an item, or the segment of its row from frame n on, with its gate. used:
+ * whether the item has this turn; the transforms of a warp wait for each other all the same. */
+struct chip_turn {
+    bool response, used;
+    int64_t n;
+};
+
+/* Loads what a turn transforms. Returns whether there is a sample; if not, v is not written. */
 template <typename F, known_rows Known>
 __device__ __forceinline__ bool load_turn(float2 *v, float2 *s, const gck_chip_job &a, const chip_item &item,
-                                          bool response, int64_t n, bool used, int t) {
-    const bool gated = Known == GATED && !response && a.gates.source.data;
-    const int64_t at = response ? 0 : n + a.shift;
+                                          const chip_turn &turn, int t) {
+    const bool gated = Known == GATED && !turn.response && a.gates.source.data;
+    const int64_t at = turn.response ? 0 : turn.n + a.shift;
     if (Known == GATED) {
-        if (used && !response && a.gates.target.data)
-            prefetch_frames<F::T>(a.gates.target, item.row, n, a.hop, t);
-        if (used && gated) {
+        if (turn.used && !turn.response && a.gates.target.data)
+            prefetch_frames<F::T>(a.gates.target, item.row, turn.n, a.hop, t);
+        if (turn.used && gated) {
             prefetch_frames<F::T>(a.source, item.row, at, 2 * F::N, t);
             prefetch_frames<F::T>(a.gates.source, item.row, at, 2 * F::N, t);
         }
         transform_barrier<F::T>();
     }
-    if (!used)
+    if (!turn.used)
         return false;
     if (gated)
-        return load_gated_segment<F::P, F::T>(v, (float *)s, a.source, a.gates.source, item.row, at, 2 * F::N, t);
-    const gck_rows x = response ? only_row(a.response, item.response) : only_row(a.source, item.row);
-    return load_segment<F::P, F::T, Known>(v, x, 0, at, response ? (int)a.taps : 2 * F::N, t);
+        return load_gated_segment<F::P, F::T>(v, (float *)s, a.source, a.gates.source, {item.row, at, 2 * F::N}, t);
+    const gck_rows x = turn.response ? only_row(a.response, item.response) : only_row(a.source, item.row);
+    return load_segment<F::P, F::T, Known>(v, x, {0, at, turn.response ? (int)a.taps : 2 * F::N}, t);
 }
 
 /* An item is a row and one of `splits` ranges of its segments. FLOATS, HALVES, BFLOATS: also, the target is overwritten
@@ -100,7 +105,7 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
                                   : item.exists && segment < range.end && n < frames_to_write(a.target, item.row).end;
             if (c::groups == 1 && !used)
                 break;
-            const bool loaded = load_turn<f, Known>(v, s, a, item, response, n, used, t);
+            const bool loaded = load_turn<f, Known>(v, s, a, item, {response, used, n}, t);
             if (!loaded)
                 clear<f::P>(v);
             if (response)
@@ -120,15 +125,15 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
                 transform_barrier<f::T>();
                 f::inverse(v, s, t, a.twiddles);
             }
-            const int kept = used ? a.hop : 0;
+            const row_segment part = {item.row, n, a.lo, used ? a.hop : 0};
             const float gain = a.gain ? a.gain[item.row] : 1.0f;
             if (Known == GATED) {
                 transform_barrier<f::T>();
-                store_gated_segment<f::P, f::T>(v, (float *)s, a.gates, a.target, item.row, n, a.lo, kept, gain, t);
+                store_gated_segment<f::P, f::T>(v, (float *)s, a.gates, a.target, part, gain, t);
             } else if (knows_type(Known))
-                store_plain_segment<f::P, f::T, Known>(v, a.target, item.row, n, a.lo, kept, t);
+                store_plain_segment<f::P, f::T, Known>(v, a.target, part, t);
             else
-                store_segment<f::P, f::T, true, Known>(v, (float *)s, a.target, item.row, n, a.lo, kept, gain, t);
+                store_segment<f::P, f::T, true, Known>(v, (float *)s, a.target, part, gain, t);
         }
     }
 }
@@ -148,7 +153,7 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
     pdl_wait();
     if (response.step != 1)
         load_any_step<f::P, f::T>(v, (float *)s, response, row, (int)taps, t);
-    else if (!load_segment<f::P, f::T, ADJACENT>(v, response, row, 0, (int)taps, t))
+    else if (!load_segment<f::P, f::T, ADJACENT>(v, response, {row, 0, (int)taps}, t))
         clear<f::P>(v);
     scale<f::P>(v, 1.0f / f::N);
     transform_barrier<f::T>();

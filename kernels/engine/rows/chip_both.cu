@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
                                                : only_row(a.x, at.row);
                 const int64_t frame = fresh ? 0 : at.n + (second ? a.shift : 0);
                 const int window = fresh ? (int)a.taps : second ? 2 * f::N : a.hop;
-                if (!(fresh || at.exists) || !load_segment<f::P, f::T, Known>(v, from, 0, frame, window, t))
+                if (!(fresh || at.exists) || !load_segment<f::P, f::T, Known>(v, from, {0, frame, window}, t))
                     clear<f::P>(v);
                 if (fresh)
                     scale<f::P>(v, 1.0f / f::N);
@@ -270,11 +270,11 @@ __global__ void __launch_bounds__(config<Size>::threads, places<Size>::resident)
             t = hidden_thread<Size>();
             const segment at = segment_of(a, item_of(own), items, step);
             if (!ends)
-                store_plain_segment<f::P, f::T, Known>(v, a.signal, at.row, at.n, 0, at.exists ? a.hop : 0, t);
+                store_plain_segment<f::P, f::T, Known>(v, a.signal, {at.row, at.n, 0, at.exists ? a.hop : 0}, t);
         }
         const int mine = own->number, part = min(mine, items - 1) - own->response * a.splits;
-        store_segment<f::P, f::T, false, ADJACENT>(v, (float *)s, a.target, part * a.sharing.responses + own->response,
-                                                   0, 0, mine < items ? (int)a.taps : 0, 1.0f, hidden_thread<Size>());
+        const row_segment sum = {part * a.sharing.responses + own->response, 0, 0, mine < items ? (int)a.taps : 0};
+        store_segment<f::P, f::T, false, ADJACENT>(v, (float *)s, a.target, sum, 1.0f, hidden_thread<Size>());
     }
 }
 

@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
                 transform_barrier<f::T>();
             }
             if (!exists || !(Known == GATED && gate.data
-                                 ? load_gated_segment<f::P, f::T>(v, (float *)s, from, gate, row, n, window, t)
-                                 : load_segment<f::P, f::T, Known>(v, from, row, n, window, t))) {
+                                 ? load_gated_segment<f::P, f::T>(v, (float *)s, from, gate, {row, n, window}, t)
+                                 : load_segment<f::P, f::T, Known>(v, from, {row, n, window}, t))) {
                 if (c::groups == 1) {
                     step |= 1; /* neither of the two has anything to add */
                     continue;
@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(config<Size>::threads, resident_of<Size, Known
         clear<f::P>(v);
         if (!first)
             finish_sum<f>(v, s, sum + 2 * (t - held), a.twiddles, t);
-        store_segment<f::P, f::T, false, Known>(v, (float *)s, a.target, part * a.sharing.responses + response, 0, 0,
-                                                number + group < items ? (int)a.taps : 0, 1.0f, t);
+        const row_segment sum = {part * a.sharing.responses + response, 0, 0, number + group < items ? (int)a.taps : 0};
+        store_segment<f::P, f::T, false, Known>(v, (float *)s, a.target, sum, 1.0f, t);
     }
 }
 

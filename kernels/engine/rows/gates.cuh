@@ -28,17 +28,17 @@ __device__ __forceinline__ void prefetch_frames(const gck_rows &rows, int64_t ro
         asm volatile("prefetch.global.L2 [%0];" ::"l"(at + i));
 }
 
-/* Loads a segment as load_segment does and multiplies it by the gate of the row. Both have one type. plane: 2 P T
+/* Loads a window as load_segment does and multiplies it by the gate of the row. Both have one type. plane: 2 P T
  * floats of shared memory, of which each thread uses its own; without them the samples of both would not fit into the
  * registers. */
 template <int P, int T>
 __device__ __forceinline__ bool load_gated_segment(float2 *v, float *plane, const gck_rows &rows, const gck_rows &gate,
-                                                   int64_t row, int64_t at, int window, int t) {
-    const int begin = within(-at, window), end = within(row_frames(rows, row) - at, window);
+                                                   const row_window &w, int t) {
+    const int begin = within(-w.at, w.frames), end = within(row_frames(rows, w.row) - w.at, w.frames);
     if (begin >= end)
         return false;
-    with_samples<GATED>(rows, row_start(rows, row), at, [=](auto x) {
-        const decltype(x) g = (decltype(x))gate.data + row_start(gate, row) + at;
+    with_samples<GATED>(rows, row_start(rows, w.row), w.at, [=](auto x) {
+        const decltype(x) g = (decltype(x))gate.data + row_start(gate, w.row) + w.at;
 #pragma unroll 1
         for (int first = t; first < 2 * P * T; first += GATE_LOADS * T) {
             typename std::remove_pointer<decltype(x)>::type samples[GATE_LOADS], factors[GATE_LOADS];
@@ -55,14 +55,16 @@ __device__ __forceinline__ bool load_gated_segment(float2 *v, float *plane, cons
     return true;
 }
 
-/* Passes the points lo .. lo + kept - 1, times gain, through the gates of the target, and stores them as the frames
- * from `frame` on of a row, or adds them. All samples have one type; plane: as above. */
+/* Passes a segment, times gain, through the gates of the target, and stores or adds it. All samples have one type;
+ * plane: as above. */
 template <int P, int T>
 __device__ __forceinline__ void store_gated_segment(const float2 *v, float *plane, const gck_gates &gates,
-                                                    const gck_target &target, int64_t row, int64_t frame, int lo,
-                                                    int kept, float gain, int t) {
+                                                    const gck_target &target, const row_segment &part, float gain,
+                                                    int t) {
+    const int64_t row = part.row, frame = part.frame;
     const written_frames frames = frames_to_write(target, row);
-    const int hi = lo + within(frames.end - frame, kept), valued = lo + within(frames.valued - frame, kept);
+    const int lo = part.lo, hi = lo + within(frames.end - frame, part.kept);
+    const int valued = lo + within(frames.valued - frame, part.kept);
     const float factor = gates.factor ? gates.factor[row] : 0.0f;
     const int skipped = gates.factor ? lo + within(row_frames(gates.skip, row) - frame, valued - lo) : lo;
     const int gated = gates.target.data ? valued : lo;

@@ -484,10 +484,16 @@ typedef struct gck_3pass_both {
 
 cudaError_t gck_3pass_gradients(int size, const gck_3pass_both *job, cudaStream_t stream);
 
-/* Adds up the splits of `transforms` sums and transforms their rows back, into `scratch`, which may be `sums` if there
- * is one split. */
-cudaError_t gck_3pass_finish(int size, int64_t transforms, int64_t splits, int packed, const float2 *twiddles,
-                             const float2 *sums, float2 *scratch, cudaStream_t stream);
+/* Sums of spectra in splits; packed: as halves. */
+typedef struct gck_3pass_splits {
+    int64_t transforms, splits;
+    int packed;
+    const float2 *twiddles, *sums;
+    float2 *scratch; /* may be `sums` if there is one split */
+} gck_3pass_splits;
+
+/* Adds up the splits and transforms the rows of the sums back, into `scratch`. */
+cudaError_t gck_3pass_finish(int size, const gck_3pass_splits *splits, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -189,12 +189,18 @@ template <typename Sample> __device__ __forceinline__ void store_4(Sample *y, fl
     *(samples_4<Sample> *)y = a;
 }
 
-/* Loads `span` taps of a response; those behind its end are 0. exists: whether the row has
- * this response; if not, all taps are 0. */
-__device__ __forceinline__ void load_taps(float *to, const gck_rows &rows, int64_t row, int taps, int span, bool exists,
+/* A response; if it does not exist, all of its taps are 0. */
+struct short_response {
+    int64_t row;
+    int taps;
+    bool exists;
+};
+
+/* Loads `span` taps of a response; those behind its end are 0. */
+__device__ __forceinline__ void load_taps(float *to, const gck_rows &rows, const short_response &from, int span,
                                           int first, int step) {
-    const int frames = exists ? within(row_frames(rows, row), taps) : 0;
-    with_samples<ADJACENT>(rows, exists ? row_start(rows, row) : 0, 0, [=](auto h) {
+    const int frames = from.exists ? within(row_frames(rows, from.row), from.taps) : 0;
+    with_samples<ADJACENT>(rows, from.exists ? row_start(rows, from.row) : 0, 0, [=](auto h) {
         if (frames == span && is_aligned(h)) {
             for (int k = 4 * first; k < span; k += 4 * step)
                 *(float4 *)(to + k) = load_4(h + k);
@@ -256,11 +262,11 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
         const int rise = a.blocks.ramp == GCK_RISE;
         for (int r = t / 32; r < l.held; r += threads / 32) {
             const int64_t b = block + r + rise;
-            load_taps(h + r * l.stride, a.response, (int64_t)response * a.blocks.count + b, a.taps, l.span,
-                      b >= 0 && b < a.blocks.count, t % 32, 32);
+            const short_response from = {(int64_t)response * a.blocks.count + b, a.taps, b >= 0 && b < a.blocks.count};
+            load_taps(h + r * l.stride, a.response, from, l.span, t % 32, 32);
         }
     } else {
-        load_taps(h, a.response, response, a.taps, l.span, true, t, threads);
+        load_taps(h, a.response, {response, a.taps, true}, l.span, t, threads);
     }
     __syncthreads();
     float sum[R] = {};

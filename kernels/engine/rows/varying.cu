@@ -72,16 +72,17 @@ __device__ __forceinline__ bool load_turn(float2 *v, const gck_varying_job &a, c
     const int64_t at = response ? a.first_tap : item.piece.at + (reflect ? a.first_tap - a.offset : 0);
     const int window = response ? a.taps : reflect ? 2 * F::N : item.piece.frames;
     return (response || (item.exists && item.piece.frames)) &&
-           load_segment<F::P, F::T, ADJACENT>(v, x, 0, at, window, t);
+           load_segment<F::P, F::T, ADJACENT>(v, x, {0, at, window}, t);
 }
 
-/* Adds the points lo .. lo + kept - 1, times gain, to the frames from `frame` on of a row. Reads all of them before it
+/* Adds a segment, times gain, to a row. Reads all of them before it
  * writes the first one: a write would hold up the reads behind it. */
 template <int P, int T>
-__device__ __forceinline__ void add_segment(float2 *v, const gck_rows &rows, int64_t row, int64_t frame, int lo,
-                                            int kept, float gain, int t) {
-    const unsigned count = within(row_frames(rows, row) - frame, kept);
-    with_samples<ADJACENT>(rows, row_start(rows, row), frame - lo + t, [=](auto y) {
+__device__ __forceinline__ void add_segment(float2 *v, const gck_rows &rows, const row_segment &part, float gain,
+                                            int t) {
+    const unsigned count = within(row_frames(rows, part.row) - part.frame, part.kept);
+    const int lo = part.lo;
+    with_samples<ADJACENT>(rows, row_start(rows, part.row), part.frame - lo + t, [=](auto y) {
 #pragma unroll
         for (int j = 0; j < 2 * P; j++) {
             float &x = j < P ? v[j % P].x : v[j % P].y;
@@ -97,7 +98,7 @@ __device__ __forceinline__ void add_segment(float2 *v, const gck_rows &rows, int
 template <typename F>
 __device__ __forceinline__ void store_piece(float2 *v, float2 *s, const gck_varying_job &a, const varying_item &item,
                                             bool reflect, int t) {
-    const gck_rows &rows = reflect ? a.signal : a.output;
+    const gck_target target = {reflect ? a.signal : a.output, 0};
     const piece_place piece = item.piece;
     const float gain = a.gain ? a.gain[item.row] : 1.0f;
     int64_t frame = piece.at;
@@ -110,12 +111,11 @@ __device__ __forceinline__ void store_piece(float2 *v, float2 *s, const gck_vary
         written = a.accumulate ? piece.frames + a.taps - 1 : (int)(place_of(a, piece.number + a.step).at - piece.at);
         skipped = within(-frame, written);
     }
-    const int kept = item.exists ? written - skipped : 0;
+    const row_segment part = {item.row, frame + skipped, skipped, item.exists ? written - skipped : 0};
     if (a.accumulate)
-        add_segment<F::P, F::T>(v, rows, item.row, frame + skipped, skipped, kept, gain, t);
+        add_segment<F::P, F::T>(v, target.rows, part, gain, t);
     else
-        store_segment<F::P, F::T, true, ADJACENT>(v, (float *)s, {rows, 0}, item.row, frame + skipped, skipped, kept,
-                                                  gain, t);
+        store_segment<F::P, F::T, true, ADJACENT>(v, (float *)s, target, part, gain, t);
 }
 
 /* reflect: the gradient by the signal. */
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
             const gck_rows &from = second ? a.output : a.signal;
             const int64_t at = second ? piece.at + a.first_tap - a.offset : piece.at;
             const bool loaded =
-                used && load_segment<f::P, f::T, ADJACENT>(v, from, row, at, second ? 2 * f::N : piece.frames, t);
+                used && load_segment<f::P, f::T, ADJACENT>(v, from, {row, at, second ? 2 * f::N : piece.frames}, t);
             if (!loaded) {
                 if (c::groups == 1) {
                     step |= 1; /* neither of the two has anything to add */
@@ -213,8 +213,9 @@ __global__ void __launch_bounds__(config<Size>::threads, config<Size>::resident)
         if (!first)
             finish_sum<f>(v, s, sum + 2 * (t - held), a.twiddles, t);
         const int item = min(hidden(number) + group, items - 1), last = item % a.blocks.count == a.blocks.count - 1;
-        store_segment<f::P, f::T, false, ADJACENT>(v, (float *)s, target, item + (last ? 0 : rise), a.first_tap, 0,
-                                                   number + group < items && !(rise && last) ? a.taps : 0, 1.0f, t);
+        const row_segment sum = {item + (last ? 0 : rise), a.first_tap, 0,
+                                 number + group < items && !(rise && last) ? a.taps : 0};
+        store_segment<f::P, f::T, false, ADJACENT>(v, (float *)s, target, sum, 1.0f, t);
     }
 }
 

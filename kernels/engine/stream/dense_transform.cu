@@ -6,7 +6,7 @@
  * blocks of threads of adjacent columns fill a line while it is in the second-level cache.
  *
  * 16384 points pass real and imaginary parts one after the other (dense_exchange.cuh), in the 64 KB that every device
- * has. Persistent blocks that copied their next samples to shared memory meanwhile were 0.6 to 4.8 % faster
+ * has. Persistent blocks that copied their next samples to shared memory meanwhile were 3 to 5 % faster
  * (docs/experiments/dense.md).
  */
 #include "dense.cuh"

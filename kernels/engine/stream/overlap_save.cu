@@ -14,9 +14,9 @@
  * of the block that takes its place in the next wave; the blocks of the first wave prefetch their own input while the
  * previous kernel in the stream ends.
  *
- * Transforms of 1024 complex points are of a warp; those of 2048 to 16384 of a block of threads, with the tables and
- * spectra of rows (rows/chip.cu). Up to 2048 points an output may have several routes. The larger ones take 42, 76 and
- * 139 KB of shared memory; a device whose blocks have less uses three kernels (overlap_save_3pass.cu).
+ * A warp computes a transform of 1024 complex points, a block of threads one of 2048 to 16384 points, with the tables
+ * and spectra of rows (rows/chip.cu). Up to 2048 points an output may have several routes. The larger ones take 42, 76
+ * and 139 KB of shared memory; a device whose blocks have less uses three kernels (overlap_save_3pass.cu).
  *
  * The contracts of gck_overlap_save and its companions are in kernels.h; they choose the kernel.
  *

@@ -174,8 +174,9 @@ cudaError_t run_long(const gck_routes &routes, const gck_partitioning &p, cudaSt
     to.blocks = p.transforms;
     to.step = hop;
     to.lo = to.kept = (int)hop;
+    const gck_3pass_splits splits = {(int64_t)outputs * p.transforms, 1, 0, p.twiddles, p.sums, p.sums};
     if (!err)
-        err = gck_3pass_finish(size, (int64_t)outputs * p.transforms, 1, 0, p.twiddles, p.sums, p.sums, stream);
+        err = gck_3pass_finish(size, &splits, stream);
     return err ? err : gck_3pass_inverse(size, &to, p.twiddles, p.sums, stream);
 }
 

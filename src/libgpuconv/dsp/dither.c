@@ -20,5 +20,5 @@ void gc_dither_pack(gc_dither *d, float *samples, int64_t n, void *raw, gc_pcm_o
     float step = ldexpf(1.0f, 1 - d->format.bits);
     for (int64_t i = 0; d->enabled && i < n; i++)
         samples[i] += step * triangular_noise(&d->state);
-    gc_pcm_pack(gc_simd_best(), d->format, (const float *const *)&samples, 0, 1, n, raw, overs);
+    gc_pcm_pack(gc_simd_best(), &(gc_pcm_target){d->format, raw, overs}, (const float *const *)&samples, 0, 1, n);
 }

@@ -104,8 +104,11 @@ void gc_pcm_unpack(const gc_simd *simd, gc_pcm format, const void *raw, int chan
     }
 }
 
-void gc_pcm_pack(const gc_simd *simd, gc_pcm format, const float *const *planar, int64_t at, int channels,
-                 int64_t frames, void *raw, gc_pcm_overs *overs) {
+void gc_pcm_pack(const gc_simd *simd, const gc_pcm_target *to, const float *const *planar, int64_t at, int channels,
+                 int64_t frames) {
+    const gc_pcm format = to->format;
+    void *raw = to->raw;
+    gc_pcm_overs *overs = to->overs;
     int64_t done = channels <= 2 ? simd->pack(format, planar, at, channels, frames, raw, overs) : 0;
     for (int c = 0; c < channels; c++) {
         void *first = (char *)raw + (done * channels + c) * gc_pcm_bytes(format);

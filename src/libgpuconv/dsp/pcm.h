@@ -33,9 +33,16 @@ struct gc_simd;
 void gc_pcm_unpack(const struct gc_simd *simd, gc_pcm format, const void *raw, int channels, int64_t frames,
                    float *const *planar, int64_t at);
 
+/* Interleaved frames that are written, and the counters of what does not fit into their format. */
+typedef struct gc_pcm_target {
+    gc_pcm format;
+    void *raw;
+    gc_pcm_overs *overs;
+} gc_pcm_target;
+
 /* planar[channel][at ...] to interleaved frames: rounded to nearest even, clamped and counted (NaN becomes 0 and
- * counts); floats pass as they are. Adds to *overs. */
-void gc_pcm_pack(const struct gc_simd *simd, gc_pcm format, const float *const *planar, int64_t at, int channels,
-                 int64_t frames, void *raw, gc_pcm_overs *overs);
+ * counts); floats pass as they are. Adds to the counters. */
+void gc_pcm_pack(const struct gc_simd *simd, const gc_pcm_target *to, const float *const *planar, int64_t at,
+                 int channels, int64_t frames);
 
 #endif

@@ -179,7 +179,7 @@ gpuconv_status gc_ir_write(const gpuconv_ir *ir, const char *path, bool floats, 
         planes[p] = gc_ir_plane(ir, p);
     if (!status) {
         gc_pcm_overs overs = {0};
-        gc_pcm_pack(gc_simd_best(), pcm, planes, 0, ir->planes, ir->frames, raw, &overs);
+        gc_pcm_pack(gc_simd_best(), &(gc_pcm_target){pcm, raw, &overs}, planes, 0, ir->planes, ir->frames);
         status = gc_writer_write(writer, raw, ir->frames, error);
     }
     if (!status)

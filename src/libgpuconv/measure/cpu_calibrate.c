@@ -92,7 +92,7 @@ static double convert_samples(bench *b) {
     char *raw = (char *)b->x, *other = (char *)b->y;
     memcpy(other, raw, (size_t)frames * 6);
     gc_pcm_unpack(b->simd, format, other, 2, frames, planar, 0);
-    gc_pcm_pack(b->simd, format, (const float *const *)planar, 0, 2, frames, other, &overs);
+    gc_pcm_pack(b->simd, &(gc_pcm_target){format, other, &overs}, (const float *const *)planar, 0, 2, frames);
     memcpy(raw, other, (size_t)frames * 6);
     return 4.0 * (double)frames;
 }

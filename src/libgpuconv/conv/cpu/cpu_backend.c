@@ -61,7 +61,8 @@ static void pack(void *context, int64_t stripe, int worker) {
     int channels = s->plan->ir->outputs;
     int64_t at = stripe * STRIPE, n = gc_min(STRIPE, chunk->out_frames - at);
     char *raw = (char *)chunk->out + at * channels * gc_pcm_bytes(s->out_format);
-    gc_pcm_pack(gc_simd_best(), s->out_format, (const float *const *)s->out, at, channels, n, raw, &s->overs[worker]);
+    gc_pcm_pack(gc_simd_best(), &(gc_pcm_target){s->out_format, raw, &s->overs[worker]}, (const float *const *)s->out,
+                at, channels, n);
 }
 
 /* Computes one chunk and records its times. */

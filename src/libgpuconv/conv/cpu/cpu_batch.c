@@ -114,8 +114,8 @@ static gpuconv_status convolve(cpu_slot *slot, gc_batch_item *item, gpuconv_erro
     if (!status)
         status = gc_rows_convolve(&slot->rows, &(gc_row_list){ir->routes, true, make_row, &c}, error);
     if (!status && !item->out.row)
-        gc_pcm_pack(gc_simd_best(), item->out.format, (const float *const *)slot->output, 0, item->out.channels, total,
-                    slot->base.out + item->out.at, &overs);
+        gc_pcm_pack(gc_simd_best(), &(gc_pcm_target){item->out.format, slot->base.out + item->out.at, &overs},
+                    (const float *const *)slot->output, 0, item->out.channels, total);
     item->clipped = overs.clipped;
     return status;
 }

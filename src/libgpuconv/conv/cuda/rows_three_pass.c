@@ -353,8 +353,8 @@ static void correlate(work *w, const chunk *c, bool add) {
 static void finish(work *w, const chunk *c) {
     const gc_rows_plan *p = w->plan;
     float2 *columns = w->responses + c->responses * p->parts * p->splits * p->stride;
-    GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, c->responses * p->parts, p->splits, 0, w->twiddles, w->responses,
-                                         columns, w->stream));
+    const gck_3pass_splits splits = {c->responses * p->parts, p->splits, 0, w->twiddles, w->responses, columns};
+    GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, &splits, w->stream));
     inverse(w, response_blocks(w, &w->job->response, c), columns);
 }
 
@@ -387,9 +387,9 @@ static void run_both(work *w, const chunk *c) {
                               .sums = sums};
     GC_CUDA_TRY(w->err, gck_3pass_gradients(p->size, &a, w->stream));
     inverse(w, signal_blocks(w, &job->signal_gradient, c, 1, 0), w->results);
+    const gck_3pass_splits splits = {c->responses, p->splits, p->packed, w->twiddles, sums, w->sources};
     if (p->sums && p->splits > 1)
-        GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, c->responses, p->splits, p->packed, w->twiddles, sums, w->sources,
-                                             w->stream));
+        GC_CUDA_TRY(w->err, gck_3pass_finish(p->size, &splits, w->stream));
     inverse(w, response_blocks(w, &job->response_gradient, c), p->splits == 1 ? sums : w->sources);
 }
 

@@ -444,7 +444,7 @@ static gpuconv_status write_output(const gc_worker *w, gc_task *t, const output 
     if (gc_entry_recipe(gc_task_entry(w, t))->settings.job.dither)
         status = pack_dithered(o->row, o->channels, o->frames, pcm, scratch->raw, overs, error);
     else
-        gc_pcm_pack(gc_simd_best(), pcm, o->row, 0, o->channels, o->frames, scratch->raw, overs);
+        gc_pcm_pack(gc_simd_best(), &(gc_pcm_target){pcm, scratch->raw, overs}, o->row, 0, o->channels, o->frames);
     return status ? status : gc_store_samples(w, *writer, scratch->raw, o->frames, error);
 }
 
