@@ -8,16 +8,22 @@
 
 const gpuconv_algorithm harness_algorithms[4] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
                                                  GPUCONV_ALGORITHM_PARTITIONED, GPUCONV_ALGORITHM_MATRIX};
-const gpuconv_algorithm harness_gpu_algorithms[3] = {GPUCONV_ALGORITHM_DIRECT, GPUCONV_ALGORITHM_OVERLAP_SAVE,
-                                                     GPUCONV_ALGORITHM_PARTITIONED};
+bool harness_quick;
 
-bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points) {
-    static bool (*const make[])(int64_t, int64_t,
-                                gc_schedule *) = {[GPUCONV_ALGORITHM_DIRECT] = gc_schedule_direct,
-                                                  [GPUCONV_ALGORITHM_OVERLAP_SAVE] = gc_schedule_overlap_save,
-                                                  [GPUCONV_ALGORITHM_PARTITIONED] = gc_schedule_partitioned,
-                                                  [GPUCONV_ALGORITHM_MATRIX] = gc_schedule_dense};
-    return make[algorithm](taps, points, &plan->choice.schedule);
+bool harness_schedule(gpuconv_plan *plan, int64_t points) {
+    const gc_algorithm *a = plan->choice.algorithm;
+    gc_problem problem;
+    CHECK(gc_problem_init(&problem, plan->ir, -1, -1), "no memory");
+    const bool fits = points >= a->least && points <= a->most &&
+                      (a->fits(&problem, &plan->device, points, 0, &plan->choice) ||
+                       a->fits(&problem, &plan->device, points, 1, &plan->choice));
+    gc_problem_free(&problem);
+    return fits;
+}
+
+void harness_chunk(gpuconv_plan *plan, int64_t frames) {
+    const int64_t step = plan->choice.schedule.transform ? 2 * plan->choice.schedule.hop : 512;
+    plan->choice.chunk = (frames / step + 1) * step;
 }
 
 gpuconv_ir *harness_route(const guarded *taps, int inputs) {
@@ -40,10 +46,11 @@ gpuconv_ir *harness_response(oracle_random *random, int channels, int inputs, in
     return harness_route(taps, inputs);
 }
 
-gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t frames, int threads) {
+gpuconv_plan *harness_plan_on(gpuconv_backend backend, const gpuconv_ir *ir, gpuconv_algorithm algorithm,
+                              int64_t frames, int threads) {
     gpuconv_config config = gpuconv_config_default();
     config.latency_frames = -1;
-    config.backend = GPUCONV_BACKEND_CPU;
+    config.backend = backend;
     config.algorithm = algorithm;
     config.frames = frames;
     config.threads = threads;
@@ -51,6 +58,7 @@ gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, in
     gpuconv_error error = {0};
     gpuconv_status status = gpuconv_plan_new(ir, &config, &plan, &error);
     CHECK(status == GPUCONV_OK, "plan refused: %s", error.message);
+    CHECK(gpuconv_plan_backend(plan) == backend, "the plan has another backend than requested");
     if (algorithm != GPUCONV_ALGORITHM_AUTO)
         CHECK(gpuconv_plan_algorithm(plan) == algorithm, "the plan has %s instead of the requested algorithm",
               gpuconv_algorithm_name(gpuconv_plan_algorithm(plan)));

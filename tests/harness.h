@@ -27,8 +27,45 @@ gpuconv_ir *harness_square_ir(int channels, bool dense, int64_t frames);
 /* Fails the test if the history of the response does not contain `words`. */
 void harness_check_history(const gpuconv_ir *ir, const char *words);
 
-/* Returns a plan for the CPU with any latency; fails the test if the plan has another algorithm than requested. */
-gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t frames, int threads);
+/* The tests of engines run on the CPU. tests/gpu compiles the same files with HARNESS_CUDA, for a GPU.
+ * HARNESS_ALGORITHMS: how many of harness_algorithms take any response. harness_quick: a sanitizer watches the GPU, so
+ * that few cases have to do. */
+#ifdef HARNESS_CUDA
+#define HARNESS_BACKEND GPUCONV_BACKEND_CUDA
+enum { HARNESS_ALGORITHMS = 3 };
+#else
+#define HARNESS_BACKEND GPUCONV_BACKEND_CPU
+enum { HARNESS_ALGORITHMS = 4 };
+#endif
+extern bool harness_quick;
+
+/* Ends a file of tests: main(), or for a GPU a function that gpu_test calls. Returns how many failed. */
+#ifdef HARNESS_CUDA
+#define HARNESS_TESTS(name, ...) HARNESS_RUN(int name(void); int name(void), #name, __VA_ARGS__)
+#else
+#define HARNESS_TESTS(name, ...) HARNESS_RUN(int main(void), #name, __VA_ARGS__)
+#endif
+#define HARNESS_RUN(function, name, ...)                                                                               \
+    function {                                                                                                         \
+        const struct CMUnitTest tests[] = {__VA_ARGS__};                                                               \
+        return cmocka_run_group_tests_name(name, tests, NULL, NULL);                                                   \
+    }
+
+/* Returns a plan with any latency; fails the test if the plan has another backend or algorithm than requested.
+ * threads: of the CPU */
+gpuconv_plan *harness_plan_on(gpuconv_backend backend, const gpuconv_ir *ir, gpuconv_algorithm algorithm,
+                              int64_t frames, int threads);
+
+static inline gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t frames,
+                                         int threads) {
+    return harness_plan_on(HARNESS_BACKEND, ir, algorithm, frames, threads);
+}
+
+/* Gives a plan transforms of `points` points. Returns false if the algorithm has none for the response. */
+bool harness_schedule(gpuconv_plan *plan, int64_t points);
+
+/* Gives a plan chunks of about so many frames, so that a short test has many of them. */
+void harness_chunk(gpuconv_plan *plan, int64_t frames);
 
 /* Block lengths: `fixed` if it is positive, else random lengths from 0 to -fixed. */
 typedef struct harness_split {
@@ -46,9 +83,6 @@ guarded harness_convolve(const gpuconv_plan *plan, const gpuconv_ir *ir, const g
 /* Returns the expected output: N + M - 1 doubles per channel. The caller frees it. */
 double *harness_expected(const guarded *taps, const guarded *in, int *outputs);
 
-/* Makes the schedule of any algorithm with transforms of `points` points. Returns false if the sizes do not fit. */
-bool harness_schedule(gpuconv_plan *plan, gpuconv_algorithm algorithm, int64_t taps, int64_t points);
-
 /* The thread sanitizer multiplies the time of arithmetic, and threads meet once a chunk: fewer frames find as much. So
  * do fewer random cases, and fewer cases that differ in numbers only, under either sanitizer, which looks at accesses.
  */
@@ -62,7 +96,6 @@ enum { HARNESS_LESS = 1, HARNESS_FEWER = 1 };
 
 /* All algorithms except GPUCONV_ALGORITHM_AUTO. */
 extern const gpuconv_algorithm harness_algorithms[4];
-extern const gpuconv_algorithm harness_gpu_algorithms[3]; /* those of the CUDA backend for any response */
 
 /* Returns the offline convolution of `in` on the CPU. */
 guarded harness_offline(const gpuconv_ir *ir, const guarded *in);

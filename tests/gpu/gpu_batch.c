@@ -52,7 +52,7 @@ void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state)
     static const int64_t lengths[] = {1, 2, 5, 1000, 24768, 24769, 32768, 50001, 300000};
     static const int64_t taps[] = {1, 2, 4, 5, 100, 8000, 16384, 16385, 40000};
     enum { SIGNALS = COUNT(lengths), RESPONSES = COUNT(taps), BYTES = 1 << 25 };
-    int signals = gpu_quick ? 6 : SIGNALS, responses = gpu_quick ? 6 : RESPONSES;
+    int signals = harness_quick ? 6 : SIGNALS, responses = harness_quick ? 6 : RESPONSES;
     oracle_random random = {11};
     gpuconv_error error = {0};
     gc_batch_slot *slot;

@@ -37,15 +37,15 @@ void test_every_sample_format_is_converted_as_on_the_cpu(void **state) {
     (void)state;
     static const gc_pcm formats[] = {{GC_S16, 16}, {GC_S16, 8}, {GC_S24, 24}, {GC_S32, 24}, {GC_S32, 32}, {GC_F32, 32}};
     oracle_random random = {6};
-    int64_t frames = gpu_quick ? 500 : 20000;
+    int64_t frames = harness_quick ? 500 : 20000;
 
     guarded h = guarded_new(1, 1);
     h.channel[0][0] = 1.5f; /* one exact tap: both backends compute the same float, and some samples clip */
     gpuconv_ir *ir = harness_route(&h, 3);
-    gpuconv_plan *gpu = gpu_plan(ir, GPUCONV_BACKEND_CUDA, GPUCONV_ALGORITHM_DIRECT, frames + 100);
-    gpuconv_plan *cpu = gpu_plan(ir, GPUCONV_BACKEND_CPU, GPUCONV_ALGORITHM_DIRECT, frames + 100);
+    gpuconv_plan *gpu = harness_plan(ir, GPUCONV_ALGORITHM_DIRECT, frames + 100, 0);
+    gpuconv_plan *cpu = harness_plan_on(GPUCONV_BACKEND_CPU, ir, GPUCONV_ALGORITHM_DIRECT, frames + 100, 0);
     for (int i = 0; i < COUNT(formats); i++) {
-        for (int o = gpu_quick ? i : 0; o < (gpu_quick ? i + 1 : COUNT(formats)); o++) {
+        for (int o = harness_quick ? i : 0; o < (harness_quick ? i + 1 : COUNT(formats)); o++) {
             int64_t bytes = frames * 3 * gc_pcm_bytes(formats[i]);
             unsigned char *raw = malloc((size_t)bytes);
             CHECK(raw, "no memory");

@@ -10,254 +10,44 @@
 #include <math.h>
 #include <string.h>
 
-bool jobs_quick;
-gpuconv_arrays *jobs_cuda;
-
 /* Returns the place's object of the library. */
 static gc_cuda_arrays *inside(void) {
-    return (gc_cuda_arrays *)jobs_cuda;
+    return (gc_cuda_arrays *)trials.arrays;
 }
 
-/* ---- The oracle of a job ----------------------------------------------------------------------------------------- */
+/* ---- Trials on the device ---------------------------------------------------------------------------------------- */
 
-/* Returns the weight of response number `response` of a row's blocks for frame m. */
-static double weight(const gpuconv_arrays_job *j, int64_t response, int64_t m) {
-    if (!j->hop)
-        return 1;
-    const int64_t block = m / j->hop, last = (j->signal.frames - 1) / j->hop;
-    const double rise = j->interpolation && block < last ? (double)(m % j->hop) / (double)j->hop : 0;
-    return response == block ? 1 - rise : response == block + 1 ? rise : 0;
+static void *allocate(size_t bytes) {
+    void *made = NULL;
+    CHECK(cudaMalloc(&made, bytes) == cudaSuccess, "no memory on the device");
+    return made;
 }
 
-/* Returns tap k of what a row does to frame m. */
-static double tap(const trial *t, int64_t row, int64_t m, int64_t k) {
-    const gpuconv_arrays_job *j = &t->job;
-    const int64_t nh = t->response.array.frames, blocks = j->hop ? (j->signal.frames - 1) / j->hop + 1 : 1;
-    const int64_t set = row / j->group % (t->response.array.rows / blocks), block = j->hop ? m / j->hop : 0;
-    const double *h = t->response.value + set * blocks * nh + k;
-    return weight(j, block, m) * h[block * nh] +
-           (block + 1 < blocks ? weight(j, block + 1, m) * h[(block + 1) * nh] : 0);
+static void release(void *memory) {
+    cudaFree(memory);
 }
 
-/* Returns the factor of frame n of a row. */
-static double gate(const gpuconv_rows *given, const rows_array *a, int64_t row, int64_t n) {
-    return given ? a->value[row * a->array.frames + n] : 1;
+static void copy(void *to, const void *from, size_t bytes) {
+    CHECK(cudaMemcpy(to, from, bytes, cudaMemcpyDefault) == cudaSuccess, "no copy");
 }
 
-double job_value(const trial *t, int64_t row, int64_t n) {
-    const gpuconv_arrays_job *j = &t->job;
-    const int64_t nx = j->signal.frames, nh = t->response.array.frames, ny = j->output.frames;
-    const int64_t blocks = j->hop ? (nx - 1) / j->hop + 1 : 1, sets = t->response.array.rows / blocks;
-    const double *x = t->signal.value, *y = t->output.value;
-    double sum = 0;
-    if (j->operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE) {
-        for (int64_t i = 0; i < j->signal.rows; i++)
-            for (int64_t m = 0; m < nx && i / j->group % sets == row / blocks; m++) {
-                const int64_t at = m + n - j->offset;
-                if (at >= 0 && at < ny)
-                    sum += weight(j, row % blocks, m) * t->gain[i] * x[i * nx + m] * y[i * ny + at] *
-                           gate(j->pre, &t->pre, i, m) * gate(j->post, &t->post, i, at);
-            }
-        return sum;
-    }
-    const bool convolve = j->operation == GPUCONV_ARRAYS_CONVOLVE;
-    for (int64_t k = 0; k < nh; k++) {
-        const int64_t at = convolve ? n + j->offset - k : n - j->offset + k;
-        if (convolve)
-            sum += at >= 0 && at < nx ? tap(t, row, at, k) * x[row * nx + at] * gate(j->pre, &t->pre, row, at) : 0;
-        else
-            sum += at >= 0 && at < ny ? tap(t, row, n, k) * y[row * ny + at] * gate(j->post, &t->post, row, at) : 0;
-    }
-    const double outer = convolve ? gate(j->post, &t->post, row, n) : gate(j->pre, &t->pre, row, n);
-    const double skipped = n >= (convolve ? nx : ny) ? 0
-                                                     : t->skip[row] * (convolve ? x[row * nx + n] : y[row * ny + n]) *
-                                                           gate(j->post, &t->post, row, n);
-    return outer * t->gain[row] * sum + skipped;
-}
-
-rows_array *trial_written(trial *t) {
-    return t->job.operation == GPUCONV_ARRAYS_CONVOLVE          ? &t->output
-           : t->job.operation == GPUCONV_ARRAYS_GRADIENT_BOTH   ? &t->gradient[0]
-           : t->job.operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? &t->signal
-                                                                : &t->response;
-}
-
-/* Compares an array that the job wrote with the oracle in some frames of every row. Returns the error in dB. */
-static double compare(trial *t, const rows_array *a, const char *what) {
-    const bool added = t->job.accumulate && a != &t->gradient[0];
-    double *got = rows_read(a, added, what), wrong = 0, power = 0;
-    const bool by_response = t->job.operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE;
-    const int64_t frames = a->array.frames, terms = by_response ? t->signal.array.frames : t->response.array.frames;
-    for (int64_t row = 0; row < a->array.rows; row++) {
-        for (int64_t n = 0; n < frames; n++)
-            CHECK(isfinite(got[row * frames + n]), "%s: row %lld, frame %lld is not finite", what, (long long)row,
-                  (long long)n);
-        for (int k = 0; k < t->frames_checked; k++) {
-            const int64_t n = k == 0   ? 0
-                              : k == 1 ? a->length[row] - 1
-                              : k == 2 ? frames - 1
-                                       : oracle_below(&t->random, frames);
-            double want = n < a->length[row] ? job_value(t, row, n) : 0;
-            if (added && n < a->length[row])
-                want += a->value[row * frames + n];
-            wrong += (got[row * frames + n] - want) * (got[row * frames + n] - want);
-            /* Frames beyond the end of the convolution hold the rounding of those before it. */
-            power += fmax(want * want, 1e-2 * (double)terms);
-        }
-    }
-    free(got);
-    const double error = 10 * log10(wrong / power);
-    CHECK(wrong <= 0 || error <= rows_bound(a->array.type), "%s: %.1f dB", what, error);
-    return error;
-}
-
-/* Compares what the job wrote. Returns the worst error in dB. */
-static double compare_all(trial *t, const char *what) {
-    double worst = -HUGE_VAL;
-    if (t->job.operation != GPUCONV_ARRAYS_GRADIENT_BOTH)
-        return compare(t, trial_written(t), what);
-    for (int i = 0; i < 2; i++) {
-        t->job.operation = i ? GPUCONV_ARRAYS_GRADIENT_RESPONSE : GPUCONV_ARRAYS_GRADIENT_SIGNAL;
-        worst = fmax(worst, compare(t, &t->gradient[i], what));
-    }
-    t->job.operation = GPUCONV_ARRAYS_GRADIENT_BOTH;
-    return worst;
-}
-
-/* ---- Trials ------------------------------------------------------------------------------------------------------ */
-
-/* Makes the gates of a job. */
-static void make_gates(trial *t, const trial_shape *s) {
-    static const gpuconv_sample_type next[] = {GPUCONV_SAMPLE_F16, GPUCONV_SAMPLE_BF16, GPUCONV_SAMPLE_F32};
-    const rows_array *of[] = {&t->signal, &t->output};
-    rows_array *made[] = {&t->pre, &t->post};
-    const gpuconv_rows **given[] = {&t->job.pre, &t->job.post};
-    for (int i = 0; i < 2; i++) {
-        const gpuconv_rows *a = &of[i]->array;
-        if (!(i ? s->post : s->pre))
-            continue;
-        *made[i] = rows_new(&t->random, s->mixed ? next[a->type] : a->type, a->rows, a->frames, 1, ROWS_PLAIN,
-                            oracle_below(&t->random, 4));
-        *given[i] = &made[i]->array;
-    }
-    float *skip = calloc((size_t)s->rows, sizeof *skip);
-    t->skip = calloc((size_t)s->rows, sizeof *t->skip);
-    CHECK(t->skip && skip, "no memory");
-    for (int64_t i = 0; i < s->rows && s->skip; i++)
-        t->skip[i] = (double)(skip[i] = oracle_uniform(&t->random));
-    if (s->skip) {
-        CHECK(cudaMalloc(&t->device_skip, (size_t)s->rows * sizeof *skip) == cudaSuccess, "no memory");
-        CHECK(cudaMemcpy(t->device_skip, skip, (size_t)s->rows * sizeof *skip, cudaMemcpyHostToDevice) == cudaSuccess,
-              "no copy");
-        t->job.skip = t->device_skip;
-    }
-    free(skip);
-}
-
-void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
-    *t = (trial){.random = {seed}, .job = gpuconv_arrays_job_default(), .frames_checked = 24};
-    oracle_random *r = &t->random;
-    const int64_t blocks = s->hop ? (s->frames - 1) / s->hop + 1 : 1;
-    const int64_t rows[] = {s->rows, s->responses * blocks, s->rows}, frames[] = {s->frames, s->taps, s->output_frames};
-    rows_array *const arrays[] = {&t->signal, &t->response, &t->output};
-    for (int i = 0; i < 3; i++)
-        *arrays[i] =
-            rows_new(r, s->type[i], rows[i], frames[i], s->step[i] ? s->step[i] : 1, s->kind[i], oracle_below(r, 4));
-    for (int i = 0; i < 2 && s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH; i++) {
-        t->gradient[i] =
-            rows_new(r, s->type[i], rows[i], frames[i], s->step[i] ? s->step[i] : 1, s->kind[i], oracle_below(r, 4));
-        if (i == 0 || !s->accumulate)
-            rows_poison(&t->gradient[i]);
-    }
-    t->job.signal_gradient = t->gradient[0].array;
-    t->job.response_gradient = t->gradient[1].array;
-    t->job.operation = s->operation;
-    t->job.signal = t->signal.array;
-    t->job.response = t->response.array;
-    t->job.output = t->output.array;
-    t->job.group = s->group;
-    t->job.offset = s->offset;
-    t->job.accumulate = s->accumulate;
-    t->job.hop = s->hop;
-    t->job.interpolation = s->linear ? GPUCONV_ARRAYS_LINEAR : GPUCONV_ARRAYS_HOLD;
-    t->gain = calloc((size_t)s->rows, sizeof *t->gain);
-    float *gain = calloc((size_t)s->rows, sizeof *gain);
-    CHECK(t->gain && gain, "no memory");
-    for (int64_t i = 0; i < s->rows; i++)
-        t->gain[i] = (double)(gain[i] = s->gain ? oracle_uniform(r) : 1.0f);
-    if (s->gain) {
-        CHECK(cudaMalloc(&t->device_gain, (size_t)s->rows * sizeof *gain) == cudaSuccess, "no memory");
-        CHECK(cudaMemcpy(t->device_gain, gain, (size_t)s->rows * sizeof *gain, cudaMemcpyHostToDevice) == cudaSuccess,
-              "no copy");
-        t->job.gain = t->device_gain;
-    }
-    free(gain);
-    make_gates(t, s);
-    if (!s->accumulate && s->operation != GPUCONV_ARRAYS_GRADIENT_BOTH)
-        rows_poison(trial_written(t));
-}
-
-void trial_free(trial *t) {
-    rows_free(&t->signal);
-    rows_free(&t->response);
-    rows_free(&t->output);
-    rows_free(&t->pre);
-    rows_free(&t->post);
-    rows_free(&t->gradient[0]);
-    rows_free(&t->gradient[1]);
-    cudaFree(t->device_gain);
-    cudaFree(t->device_skip);
-    free(t->gain);
-    free(t->skip);
-}
-
-double trial_run(trial *t, const char *what) {
+/* Runs a job on a stream of its own. */
+static void run(const gpuconv_arrays_job *job, const char *what) {
     gpuconv_error error = {0};
     gpuconv_arrays_plan *plan = NULL;
-    void *workspace = NULL;
-    CHECK(!gpuconv_arrays_plan_new(jobs_cuda, &t->job, &plan, &error), "%s: %s", what, error.message);
+    CHECK(!gpuconv_arrays_plan_new(trials.arrays, job, &plan, &error), "%s: %s", what, error.message);
     const size_t bytes = gpuconv_arrays_plan_workspace(plan);
-    CHECK(cudaMalloc(&workspace, bytes + 256) == cudaSuccess, "%s: no workspace", what);
+    void *workspace = allocate(bytes + 256);
     CHECK(cudaMemset(workspace, 0xff, bytes + 256) == cudaSuccess, "no memset");
     cudaStream_t stream;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
     CHECK(cudaDeviceSynchronize() == cudaSuccess, "%s: no synchronisation", what);
-    CHECK(!gpuconv_arrays_plan_run(plan, &t->job, workspace, bytes, stream, &error), "%s: %s", what, error.message);
+    CHECK(!gpuconv_arrays_plan_run(plan, job, workspace, bytes, stream, &error), "%s: %s", what, error.message);
     gpuconv_arrays_plan_free(plan);
     const cudaError_t err = cudaStreamSynchronize(stream);
     CHECK(!err, "%s: %s", what, cudaGetErrorString(err));
     cudaStreamDestroy(stream);
     cudaFree(workspace);
-    return compare_all(t, what);
-}
-
-/* Returns a random shape whose responses fit a transform of `points`: few frames and taps beyond what a segment has. */
-static trial_shape random_shape(oracle_random *r, int operation, int64_t points, int64_t taps) {
-    static const int64_t steps[] = {1, 2, 3, -1}; /* of arrays that are written: not -1 */
-    const bool both = operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
-    const int written = operation == GPUCONV_ARRAYS_CONVOLVE ? 2 : operation == GPUCONV_ARRAYS_GRADIENT_SIGNAL ? 0 : 1;
-    trial_shape s = {.operation = (gpuconv_arrays_operation)operation};
-    s.rows = 1 + oracle_below(r, 7);
-    s.group = 1 + oracle_below(r, 3);
-    s.responses = 1 + oracle_below(r, (s.rows + s.group - 1) / s.group);
-    s.taps = taps ? taps : 1 + oracle_below(r, points + points / 2);
-    s.frames = 1 + oracle_below(r, 4 * points);
-    s.output_frames = 1 + oracle_below(r, s.frames + s.taps + 100);
-    s.offset = oracle_below(r, s.taps + 200) - 100;
-    s.accumulate = oracle_below(r, 3) == 0;
-    s.gain = oracle_below(r, 2) == 0;
-    const bool stepped = oracle_below(r, 2);
-    for (int i = 0; i < 3; i++) {
-        s.type[i] = (gpuconv_sample_type)(oracle_below(r, 2) ? 0 : oracle_below(r, 3));
-        s.kind[i] = (rows_kind)oracle_below(r, ROWS_KINDS);
-        s.step[i] = steps[stepped ? oracle_below(r, i == written || both ? 3 : 4) : 0];
-    }
-    for (int i = 1; i < 3 && both && oracle_below(r, 4); i++) {
-        s.type[i] = s.type[0]; /* what one job serves */
-        s.step[0] = s.step[i] = 1;
-        s.gain = false;
-    }
-    return s;
 }
 
 /* The jobs that run_shape has run. */
@@ -298,7 +88,7 @@ static double run_shape(oracle_random *r, const trial_shape *s, const gc_cuda_ro
 /* Runs a random job. points: as of random_shape. */
 static double run_by(oracle_random *r, int operation, const gc_cuda_rows *only, int64_t size, int64_t points,
                      int64_t taps) {
-    const trial_shape s = random_shape(r, operation, points, taps);
+    const trial_shape s = trial_random(r, operation, points, taps);
     return run_shape(r, &s, only, 2 * size);
 }
 
@@ -309,7 +99,7 @@ static void test_every_operation_on_the_chip_agrees_with_the_oracle(void **state
     for (int size = 0; size < GCK_CHIP_SIZES; size++) {
         const int64_t points = gck_chip_query(size).points;
         for (int operation = 0; operation < 4; operation++)
-            for (int i = 0; i < (jobs_quick ? 1 : 8); i++)
+            for (int i = 0; i < (harness_quick ? 1 : 8); i++)
                 worst = fmax(worst, run_by(&random, operation, &gc_rows_chip, points, points,
                                            i == 0   ? points + points / 2
                                            : i == 1 ? 1
@@ -327,7 +117,7 @@ static void test_every_operation_by_direct_sums_agrees_with_the_oracle(void **st
     const int before = inside()->figures.multiprocessors;
     double worst = -HUGE_VAL;
     for (int operation = 0; operation < 3; operation++)
-        for (int i = 0; i < COUNT(taps); i += jobs_quick ? 4 : 1) {
+        for (int i = 0; i < COUNT(taps); i += harness_quick ? 4 : 1) {
             const int other = processors[(i + operation) % COUNT(processors)];
             inside()->figures.multiprocessors = other ? other : before;
             worst = fmax(worst, run_by(&random, operation, &gc_rows_direct, 0, i % 2 ? 1000 : 4000, taps[i]));
@@ -342,8 +132,8 @@ static void test_every_operation_in_three_kernels_agrees_with_the_oracle(void **
     double worst = -HUGE_VAL;
     for (int size = 0; size < GCK_3PASS_SIZES; size++) {
         const int64_t points = gck_3pass_query(size).points;
-        for (int operation = 0; operation < 4 && !(jobs_quick && size > 1); operation++)
-            for (int i = 0; i < (size > 2 || jobs_quick ? 1 : 4); i++)
+        for (int operation = 0; operation < 4 && !(harness_quick && size > 1); operation++)
+            for (int i = 0; i < (size > 2 || harness_quick ? 1 : 4); i++)
                 worst =
                     fmax(worst, run_by(&random, operation, &gc_rows_three_pass, points, size > 2 ? points / 8 : points,
                                        size > 2 ? 3000
@@ -360,10 +150,10 @@ static void test_halves_in_three_kernels_agree_with_the_oracle(void **state) {
                                      GPUCONV_ARRAYS_GRADIENT_BOTH};
     oracle_random random = {110};
     const int before = served;
-    for (int size = 0; size < (jobs_quick ? 1 : 3); size++)
-        for (int i = jobs_quick ? 8 : 0; i < (jobs_quick ? 12 : 18); i++) {
+    for (int size = 0; size < (harness_quick ? 1 : 3); size++)
+        for (int i = harness_quick ? 8 : 0; i < (harness_quick ? 12 : 18); i++) {
             const int64_t points = gck_3pass_query(size).points;
-            trial_shape s = random_shape(&random, operations[i % 3], points / 2,
+            trial_shape s = trial_random(&random, operations[i % 3], points / 2,
                                          i < 9    ? 0
                                          : i == 9 ? 2 * points + 77 /* several parts, which are not packed */
                                                   : points);
@@ -386,7 +176,7 @@ static void *leave_transforms(const trial *t) {
     gpuconv_arrays_plan *plan = NULL;
     void *workspace = NULL, *output = NULL;
     job.operation = GPUCONV_ARRAYS_CONVOLVE;
-    CHECK(!gpuconv_arrays_plan_new(jobs_cuda, &job, &plan, &error), "%s", error.message);
+    CHECK(!gpuconv_arrays_plan_new(trials.arrays, &job, &plan, &error), "%s", error.message);
     const size_t bytes = gpuconv_arrays_plan_workspace(plan), kept = gpuconv_arrays_plan_transforms(plan) + 1;
     CHECK(cudaMalloc(&job.transforms, kept) == cudaSuccess && !cudaMemset(job.transforms, 0xff, kept), "no memory");
     CHECK(cudaMalloc(&workspace, bytes + 256) == cudaSuccess, "no workspace");
@@ -411,7 +201,7 @@ static bool run_with_transforms(oracle_random *r, const trial_shape *s, const gc
     trial_init(&t, oracle_bits(r), s);
     inside()->required_algorithm = &by->row;
     inside()->required_points = points;
-    CHECK(!gpuconv_arrays_plan_new(jobs_cuda, &t.job, &plan, &error), "%s", error.message);
+    CHECK(!gpuconv_arrays_plan_new(trials.arrays, &t.job, &plan, &error), "%s", error.message);
     const size_t bytes = gpuconv_arrays_plan_transforms(plan);
     gpuconv_arrays_plan_free(plan);
     void *transforms = leave_transforms(&t);
@@ -442,7 +232,7 @@ static void run_all_with_transforms(const gc_cuda_rows *by, int64_t least, int s
     const int64_t workspace = inside()->figures.workspace;
     int jobs = 0, kept = 0;
     for (int size = 0; size < sizes; size++)
-        for (int i = 0; i < (jobs_quick ? 2 : 8); i++) {
+        for (int i = 0; i < (harness_quick ? 2 : 8); i++) {
             const int64_t points = least << size;
             trial_shape s = {.operation = GPUCONV_ARRAYS_GRADIENT_BOTH,
                              .rows = 1 + oracle_below(&random, 7),
@@ -468,8 +258,8 @@ static void run_all_with_transforms(const gc_cuda_rows *by, int64_t least, int s
 
 static void test_both_gradients_take_the_transforms_of_the_convolution(void **state) {
     (void)state;
-    run_all_with_transforms(&gc_rows_chip, 2048, jobs_quick ? 1 : 3);
-    run_all_with_transforms(&gc_rows_three_pass, 16384, jobs_quick ? 1 : 4);
+    run_all_with_transforms(&gc_rows_chip, 2048, harness_quick ? 1 : 3);
+    run_all_with_transforms(&gc_rows_three_pass, 16384, harness_quick ? 1 : 4);
 }
 
 /* Small chunks, so that rows and segments are in several of them. */
@@ -477,7 +267,7 @@ static void test_jobs_in_many_chunks_agree_with_the_oracle(void **state) {
     (void)state;
     oracle_random random = {103};
     const int64_t before = inside()->figures.workspace;
-    for (int i = 0; i < (jobs_quick ? 3 : 18); i++) {
+    for (int i = 0; i < (harness_quick ? 3 : 18); i++) {
         inside()->figures.workspace = (int64_t)(1 + oracle_below(&random, 12)) << 17;
         run_by(&random, i % 3, &gc_rows_three_pass, 16384, 16384, i % 4 == 0 ? 40000 : 0);
     }
@@ -490,8 +280,8 @@ static void test_short_responses_by_direct_sums_agree_with_the_oracle(void **sta
     static const int64_t taps[] = {1, 15, 16, 17, 40, 64, 128, 200, 333}, hops[] = {0, 64, 8, 23, 480, 5000, 3};
     oracle_random random = {106};
     double worst = -HUGE_VAL;
-    for (int i = 0; i < COUNT(taps) * COUNT(hops); i += jobs_quick ? 11 : 1) {
-        trial_shape s = random_shape(&random, GPUCONV_ARRAYS_CONVOLVE, 1500, taps[i % COUNT(taps)]);
+    for (int i = 0; i < COUNT(taps) * COUNT(hops); i += harness_quick ? 11 : 1) {
+        trial_shape s = trial_random(&random, GPUCONV_ARRAYS_CONVOLVE, 1500, taps[i % COUNT(taps)]);
         s.hop = hops[i / COUNT(taps)];
         s.linear = s.hop && oracle_below(&random, 2);
         worst = fmax(worst, run_shape(&random, &s, &gc_rows_short, 0));
@@ -506,8 +296,8 @@ static void test_halves_by_products_on_tensor_cores_agree_with_the_oracle(void *
     static const int64_t taps[] = {1, 8, 63, 64, 65, 128, 300, 1000, 3000};
     oracle_random random = {108};
     const int before = served;
-    for (int i = 0; i < (jobs_quick ? 20 : 150); i++) {
-        trial_shape s = random_shape(&random, i % 2, 700, taps[i % COUNT(taps)]);
+    for (int i = 0; i < (harness_quick ? 20 : 150); i++) {
+        trial_shape s = trial_random(&random, i % 2, 700, taps[i % COUNT(taps)]);
         s.rows = 1 + oracle_below(&random, i % 3 ? 30 : 300);
         s.group = 1 + oracle_below(&random, s.rows);
         s.responses = 1 + oracle_below(&random, (s.rows + s.group - 1) / s.group);
@@ -524,7 +314,7 @@ static void test_halves_by_products_on_tensor_cores_agree_with_the_oracle(void *
 
 /* Returns a random shape of halves that the transforms of `points` points on tensor cores serve. */
 static trial_shape random_tensor_shape(oracle_random *r, int operation, int64_t points) {
-    trial_shape s = random_shape(r, operation, points / 2, 0);
+    trial_shape s = trial_random(r, operation, points / 2, 0);
     const bool convolve = operation == GPUCONV_ARRAYS_CONVOLVE;
     s.rows = 1 + oracle_below(r, 40);
     s.group = 1 + oracle_below(r, s.rows);
@@ -553,7 +343,7 @@ static void test_halves_by_transforms_on_tensor_cores_agree_with_the_oracle(void
     oracle_random random = {111};
     const int before = served;
     for (int size = 0; size < GCK_TENSOR_SIZES; size++)
-        for (int i = 0; i < (jobs_quick ? 24 : 120); i++) {
+        for (int i = 0; i < (harness_quick ? 24 : 120); i++) {
             const int64_t points = gck_tensor_query(size).points;
             const trial_shape s =
                 random_tensor_shape(&random, i % 2 ? GPUCONV_ARRAYS_GRADIENT_SIGNAL : GPUCONV_ARRAYS_CONVOLVE, points);
@@ -574,7 +364,7 @@ static void set_row(rows_array *a, int64_t row, double amplitude, double turns) 
         samples[n] = (_Float16)(amplitude * cos(2 * 3.14159265358979 * turns * (double)n));
         a->value[row * frames + n] = (double)samples[n];
     }
-    CHECK(cudaMemcpy((_Float16 *)a->device_data + a->start[row], samples, (size_t)a->length[row] * sizeof *samples,
+    CHECK(cudaMemcpy((_Float16 *)a->data + a->start[row], samples, (size_t)a->length[row] * sizeof *samples,
                      cudaMemcpyHostToDevice) == cudaSuccess,
           "no copy");
     free(samples);
@@ -595,7 +385,7 @@ static void compare_tones(trial *t) {
         CHECK(!isnan(tones[row].amplitude) || isnan(got[row * points]), "the NaN has vanished");
         for (int k = 0; k < CHECKED && !isnan(tones[row].amplitude); k++) {
             const int64_t n = k * (points - 1) / (CHECKED - 1);
-            const double want = job_value(t, row, n), error = got[row * points + n] - want;
+            const double want = trial_value(t, row, n), error = got[row * points + n] - want;
             wrong += error * error;
             power += want * want + 1e-2 * tones[row].amplitude * tones[row].amplitude;
         }
@@ -630,7 +420,8 @@ static void test_rows_of_any_magnitude_on_tensor_cores_keep_their_error(void **s
             !gc_cuda_prepare(inside(), &t.job, &call, NULL)) {
             void *workspace = NULL;
             CHECK(cudaMalloc(&workspace, (size_t)call.plan.bytes) == cudaSuccess, "no workspace");
-            CHECK(!gpuconv_arrays_run(jobs_cuda, &t.job, workspace, (size_t)call.plan.bytes, NULL, NULL), "refused");
+            CHECK(!gpuconv_arrays_run(trials.arrays, &t.job, workspace, (size_t)call.plan.bytes, NULL, NULL),
+                  "refused");
             compare_tones(&t);
             cudaFree(workspace);
         }
@@ -645,9 +436,9 @@ static void test_filters_that_change_with_time_agree_with_the_oracle(void **stat
     oracle_random random = {107};
     double worst = -HUGE_VAL;
     for (int size = 0; size < GCK_CHIP_SIZES; size++)
-        for (int i = 0; i < (jobs_quick ? 1 : 18); i++) {
+        for (int i = 0; i < (harness_quick ? 1 : 18); i++) {
             const int64_t points = gck_chip_query(size).points, most = points < 4096 ? 3 * points : points / 2;
-            trial_shape s = random_shape(&random, (i + size) % 3, points < 4096 ? points : points / 8, 0);
+            trial_shape s = trial_random(&random, (i + size) % 3, points < 4096 ? points : points / 8, 0);
             s.taps = 1 + oracle_below(&random, i % 2 ? most : most / 8);
             s.hop = 1 + oracle_below(&random, i % 4 < 2 ? most : most / 8) + (points > 1000 ? 100 : 10);
             s.linear = oracle_below(&random, 2);
@@ -664,11 +455,11 @@ static void test_gates_and_skips_agree_with_the_oracle(void **state) {
     oracle_random random = {109};
     double worst = -HUGE_VAL;
     for (int size = 0; size < GCK_CHIP_SIZES; size++)
-        for (int i = 0; i < (jobs_quick ? 3 : 24); i++) {
+        for (int i = 0; i < (harness_quick ? 3 : 24); i++) {
             const int64_t points = gck_chip_query(size).points;
             const gc_cuda_rows *by = i % 4 == 3 ? others[size % 3] : &gc_rows_chip;
             trial_shape s =
-                random_shape(&random, i % 3, by == &gc_rows_chip ? points : gc_min(points, 4000), 0); /* rounding */
+                trial_random(&random, i % 3, by == &gc_rows_chip ? points : gc_min(points, 4000), 0); /* rounding */
             const int gates = 1 + (int)oracle_below(&random, 7);
             s.pre = gates & 1;
             s.post = gates & 2;
@@ -701,8 +492,8 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
             continue; /* GPUCONV_CUDA_LIMITS: the kernels are loaded for less */
         if (shared[d])
             inside()->figures.shared_memory = inside()->figures.resident_shared_memory = shared[d];
-        for (int i = 0; i < COUNT(taps) * 4; i += jobs_quick ? 7 : 1) {
-            trial_shape s = random_shape(&random, i % 4, 4096, taps[i / 4]);
+        for (int i = 0; i < COUNT(taps) * 4; i += harness_quick ? 7 : 1) {
+            trial_shape s = trial_random(&random, i % 4, 4096, taps[i / 4]);
             s.hop = i % 5 == 3 ? 1 + oracle_below(&random, 3000) : 0;
             trial t;
             trial_init(&t, oracle_bits(&random), &s);
@@ -715,7 +506,7 @@ static void test_the_choice_of_any_device_agrees_with_the_oracle(void **state) {
 
 static void test_the_shapes_of_the_cpu_agree_with_the_oracle(void **state) {
     (void)state;
-    for (int i = 0; i < COUNT(array_shapes) * 3; i += jobs_quick ? 10 : 1) {
+    for (int i = 0; i < COUNT(array_shapes) * 3; i += harness_quick ? 10 : 1) {
         const array_shape *a = &array_shapes[i / 3];
         const trial_shape s = {.operation = (gpuconv_arrays_operation)(i % 3),
                                .rows = 3,
@@ -734,8 +525,9 @@ static void test_the_shapes_of_the_cpu_agree_with_the_oracle(void **state) {
 
 int main(int argc, char **argv) {
     gpuconv_error error = {0};
-    jobs_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    if (gpuconv_arrays_new_cuda(-1, &jobs_cuda, &error)) {
+    harness_quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    trials = (trial_place){.allocate = allocate, .release = release, .copy = copy, .run = run};
+    if (gpuconv_arrays_new_cuda(-1, &trials.arrays, &error)) {
         fprintf(stderr, "gpu_jobs: %s\n", error.message);
         return 1;
     }
@@ -765,6 +557,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_refusals_name_the_argument),
     };
     const int failed = cmocka_run_group_tests_name("jobs", tests, NULL, NULL);
-    gpuconv_arrays_free(jobs_cuda);
+    gpuconv_arrays_free(trials.arrays);
     return failed ? 1 : 0;
 }

@@ -1,7 +1,6 @@
 /* Tests of jobs on device memory: what the header promises besides the samples. */
 #include "gpu_jobs.h"
 
-#include "harness.h"
 #include "libgpuconv/core/memory.h"
 
 #include <math.h>
@@ -22,7 +21,7 @@ void test_prepared_responses_agree_with_the_oracle(void **state) {
     (void)state;
     static const int64_t taps[] = {1, 300, 5000, 20000, 100000};
     gpuconv_error error = {0};
-    for (int i = 0; i < COUNT(taps) * 2; i += jobs_quick ? 3 : 1) {
+    for (int i = 0; i < COUNT(taps) * 2; i += harness_quick ? 3 : 1) {
         trial_shape s = plain(3, 7000, taps[i / 2]);
         s.operation = (gpuconv_arrays_operation)(i % 2);
         s.responses = i % 3 + 1;
@@ -30,7 +29,8 @@ void test_prepared_responses_agree_with_the_oracle(void **state) {
         trial t;
         trial_init(&t, 200 + (uint64_t)i, &s);
         gpuconv_responses *kept;
-        CHECK(!gpuconv_responses_new(jobs_cuda, &t.job.response, s.frames, NULL, &kept, &error), "%s", error.message);
+        CHECK(!gpuconv_responses_new(trials.arrays, &t.job.response, s.frames, NULL, &kept, &error), "%s",
+              error.message);
         t.job.prepared = kept;
         t.job.response = (gpuconv_rows){0};
         trial_run(&t, "prepared");
@@ -48,7 +48,7 @@ static void update_captured(gpuconv_responses *kept, const gpuconv_rows *respons
     cudaGraphExec_t instance;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "no capture");
-    CHECK(!gpuconv_responses_update(jobs_cuda, kept, response, stream, &error), "%s", error.message);
+    CHECK(!gpuconv_responses_update(trials.arrays, kept, response, stream, &error), "%s", error.message);
     CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
     CHECK(cudaGraphInstantiate(&instance, graph, 0) == cudaSuccess, "no instance");
     CHECK(cudaGraphLaunch(instance, stream) == cudaSuccess && cudaStreamSynchronize(stream) == cudaSuccess,
@@ -63,7 +63,7 @@ void test_updated_responses_agree_with_the_oracle(void **state) {
     (void)state;
     static const int64_t taps[] = {1, 300, 5000, 20000, 100000};
     gpuconv_error error = {0};
-    for (int i = 0; i < COUNT(taps) * 2; i += jobs_quick ? 3 : 1) {
+    for (int i = 0; i < COUNT(taps) * 2; i += harness_quick ? 3 : 1) {
         trial_shape s = plain(3, 7000, taps[i / 2]), before = s;
         s.operation = before.operation = (gpuconv_arrays_operation)(i % 2);
         s.type[1] = (gpuconv_sample_type)(i % 3);
@@ -72,19 +72,20 @@ void test_updated_responses_agree_with_the_oracle(void **state) {
         trial_init(&old, 240 + (uint64_t)i, &before);
         trial_init(&t, 220 + (uint64_t)i, &s);
         gpuconv_responses *kept;
-        CHECK(!gpuconv_responses_new(jobs_cuda, &old.job.response, s.frames, NULL, &kept, &error), "%s", error.message);
+        CHECK(!gpuconv_responses_new(trials.arrays, &old.job.response, s.frames, NULL, &kept, &error), "%s",
+              error.message);
         const int64_t bytes = gpuconv_responses_bytes(kept);
         update_captured(kept, &t.job.response);
         CHECK(gpuconv_responses_bytes(kept) == bytes, "the update took memory");
         gpuconv_rows more = old.job.response;
         more.frames++;
         more.stride = 0;
-        CHECK(gpuconv_responses_update(jobs_cuda, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+        CHECK(gpuconv_responses_update(trials.arrays, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
                   strstr(error.message, "response.frames"),
               "%s", error.message);
         more = old.job.response;
         more.rows--;
-        CHECK(gpuconv_responses_update(jobs_cuda, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+        CHECK(gpuconv_responses_update(trials.arrays, kept, &more, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
                   strstr(error.message, "response.rows"),
               "%s", error.message);
         t.job.prepared = kept;
@@ -96,71 +97,11 @@ void test_updated_responses_agree_with_the_oracle(void **state) {
     }
 }
 
-/* True stereo: 2 inputs, 2 outputs, 4 routes; three batches. Compares a few frames of every row. */
-static void check_routed(gpuconv_arrays_operation operation, int64_t taps) {
-    enum { BATCH = 3, CHANNELS = 2, FRAMES = 5000 };
-    oracle_random random = {300 + (uint64_t)operation};
-    gpuconv_error error = {0};
-    guarded h;
-    gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
-    gpuconv_responses *kept;
-    CHECK(!gpuconv_responses_route(jobs_cuda, ir, FRAMES, &kept, &error), "%s", error.message);
-    trial_shape s = plain(BATCH * CHANNELS, FRAMES, taps);
-    s.operation = operation;
-    s.responses = 4;
-    trial t;
-    trial_init(&t, 7, &s);
-    t.job.prepared = kept;
-    size_t bytes;
-    void *workspace;
-    CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
-    CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
-    CHECK(!gpuconv_arrays_run(jobs_cuda, &t.job, workspace, bytes, NULL, &error), "%s", error.message);
-    const rows_array *a = trial_written(&t);
-    double *got = rows_read(a, false, "routed"), wrong = 0, power = 0;
-    const int64_t ny = s.output_frames;
-    for (int64_t row = 0; row < a->array.rows; row++)
-        for (int k = 0; k < 20; k++) {
-            const int64_t n = oracle_below(&random, a->array.frames);
-            double want = 0;
-            for (int e = 0; e < 4; e++) { /* route e: sorted by output, then by input */
-                const int o = e / 2, i = e % 2;
-                const float *taps_of = gpuconv_ir_taps(ir, i, o);
-                for (int b = 0; b < BATCH; b++) {
-                    const double *x = t.signal.value + (b * CHANNELS + i) * FRAMES;
-                    const double *y = t.output.value + (b * CHANNELS + o) * ny;
-                    if (operation == GPUCONV_ARRAYS_GRADIENT_RESPONSE)
-                        for (int64_t m = 0; m < FRAMES && row == e; m++)
-                            want += x[m] * (m + n < ny ? y[m + n] : 0);
-                    else if (row == b * CHANNELS + (operation == GPUCONV_ARRAYS_CONVOLVE ? o : i))
-                        for (int64_t m = 0; m < taps; m++)
-                            want +=
-                                (double)taps_of[m] * (operation != GPUCONV_ARRAYS_CONVOLVE ? n + m < ny ? y[n + m] : 0
-                                                      : n - m >= 0 && n - m < FRAMES       ? x[n - m]
-                                                                                           : 0);
-                }
-            }
-            const double off = got[row * a->array.frames + n] - want;
-            wrong += off * off;
-            power += want * want;
-        }
-    CHECK(10 * log10(wrong / power) <= -120, "routed, operation %d, %lld taps: %.1f dB", operation, (long long)taps,
-          10 * log10(wrong / power));
-    free(got);
-    cudaFree(workspace);
-    trial_free(&t);
-    gpuconv_responses_free(kept);
-    gpuconv_ir_free(ir);
-    guarded_free(&h);
-}
-
 void test_routed_responses_and_their_gradients_agree_with_the_oracle(void **state) {
     (void)state;
-    for (int operation = 0; operation < 3; operation++) {
-        check_routed((gpuconv_arrays_operation)operation, 700);
-        if (!jobs_quick)
-            check_routed((gpuconv_arrays_operation)operation, 30000);
-    }
+    static const int64_t points[] = {30, 700, 5000, 20000};
+    for (int i = 0; i < COUNT(points) * 9; i += harness_quick ? 7 : 1)
+        trial_run_routed(300 + (uint64_t)i, (gpuconv_arrays_operation)(i % 3), points[i / 9]);
 }
 
 /* A capture in global mode fails at any call that could allocate or wait; the graph holds kernels only. */
@@ -181,17 +122,18 @@ void test_a_call_neither_allocates_nor_waits_and_is_captured(void **state) {
         cudaGraphNode_t node[64];
         size_t nodes = COUNT(node);
         int device = -1;
-        CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
+        CHECK(!gpuconv_arrays_workspace(trials.arrays, &t.job, &bytes, &error), "%s", error.message);
         CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
         CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
         CHECK(cudaMemGetInfo(&free_before, &total) == cudaSuccess, "no figures");
         CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess, "no capture");
-        CHECK(!gpuconv_arrays_run(jobs_cuda, &t.job, workspace, bytes, stream, &error), "%s", error.message);
+        CHECK(!gpuconv_arrays_run(trials.arrays, &t.job, workspace, bytes, stream, &error), "%s", error.message);
         CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture failed");
         /* Under a sanitizer other programs use the device at the same time. */
-        CHECK(cudaMemGetInfo(&free_after, &total) == cudaSuccess && (jobs_quick || free_after == free_before),
+        CHECK(cudaMemGetInfo(&free_after, &total) == cudaSuccess && (harness_quick || free_after == free_before),
               "memory was allocated");
-        CHECK(cudaGetDevice(&device) == cudaSuccess && device == gpuconv_arrays_device(jobs_cuda), "another device");
+        CHECK(cudaGetDevice(&device) == cudaSuccess && device == gpuconv_arrays_device(trials.arrays),
+              "another device");
         CHECK(cudaGraphGetNodes(graph, node, &nodes) == cudaSuccess && nodes > 0, "no nodes");
         for (size_t k = 0; k < nodes; k++) {
             enum cudaGraphNodeType type;
@@ -208,7 +150,7 @@ void test_a_call_neither_allocates_nor_waits_and_is_captured(void **state) {
         double *got = rows_read(trial_written(&t), false, "graph");
         const int64_t frames = trial_written(&t)->array.frames;
         for (int64_t n = 0; n < 5; n++)
-            CHECK(fabs(got[frames + n * 50] - job_value(&t, 1, n * 50)) <= 1e-2, "the graph gives other samples");
+            CHECK(fabs(got[frames + n * 50] - trial_value(&t, 1, n * 50)) <= 1e-2, "the graph gives other samples");
         free(got);
         cudaGraphExecDestroy(instance);
         cudaGraphDestroy(graph);
@@ -231,14 +173,14 @@ static void *work(void *context) {
     cudaStream_t stream[2];
     void *workspace[2];
     size_t bytes = 0;
-    w->failed = cudaSetDevice(gpuconv_arrays_device(jobs_cuda)) != cudaSuccess ||
-                gpuconv_arrays_workspace(jobs_cuda, &w->trial.job, &bytes, NULL) != GPUCONV_OK;
+    w->failed = cudaSetDevice(gpuconv_arrays_device(trials.arrays)) != cudaSuccess ||
+                gpuconv_arrays_workspace(trials.arrays, &w->trial.job, &bytes, NULL) != GPUCONV_OK;
     for (int i = 0; i < 2 && !w->failed; i++)
         w->failed = cudaStreamCreateWithFlags(&stream[i], cudaStreamNonBlocking) != cudaSuccess ||
                     cudaMalloc(&workspace[i], bytes + 1) != cudaSuccess;
     /* Both streams write the same bytes. */
     for (int run = 0; run < 40 && !w->failed; run++)
-        w->failed = gpuconv_arrays_run(jobs_cuda, &w->trial.job, workspace[run % 2], bytes, stream[run % 2], NULL);
+        w->failed = gpuconv_arrays_run(trials.arrays, &w->trial.job, workspace[run % 2], bytes, stream[run % 2], NULL);
     for (int i = 0; i < 2 && !w->failed; i++) {
         w->failed = cudaStreamSynchronize(stream[i]) != cudaSuccess;
         cudaFree(workspace[i]);
@@ -290,9 +232,9 @@ void test_nan_stays_in_its_row(void **state) {
         CHECK(cudaMemcpy(at, &nan_value, sizeof nan_value, cudaMemcpyHostToDevice) == cudaSuccess, "no copy");
         void *workspace;
         size_t bytes;
-        CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t.job, &bytes, NULL), "no workspace");
+        CHECK(!gpuconv_arrays_workspace(trials.arrays, &t.job, &bytes, NULL), "no workspace");
         CHECK(cudaMalloc(&workspace, bytes + 1) == cudaSuccess, "no memory");
-        CHECK(!gpuconv_arrays_run(jobs_cuda, &t.job, workspace, bytes, NULL, NULL), "refused");
+        CHECK(!gpuconv_arrays_run(trials.arrays, &t.job, workspace, bytes, NULL, NULL), "refused");
         double *got = rows_read(&t.output, false, "NaN");
         for (int64_t n = 0; n < s.output_frames; n++)
             CHECK(isfinite(got[n]) && isfinite(got[2 * s.output_frames + n]), "NaN in another row");
@@ -331,7 +273,7 @@ static void check_sequences(gpuconv_arrays *cpu, oracle_random *random) {
     CHECK(!gpuconv_sequences_sort(cpu, &s, want, NULL, NULL), "refused on the CPU");
     output.data = device_cleared;
     s.offsets = device_offsets;
-    CHECK(!gpuconv_sequences_sort(jobs_cuda, &s, device_table, NULL, NULL), "refused");
+    CHECK(!gpuconv_sequences_sort(trials.arrays, &s, device_table, NULL, NULL), "refused");
     CHECK(cudaMemcpy(got, device_table, (size_t)numbers * 8, cudaMemcpyDeviceToHost) == cudaSuccess, "no copy");
     CHECK(memcmp(got, want, (size_t)numbers * 8) == 0, "%lld sequences, %lld channels, %lld own: another table",
           (long long)sequences, (long long)channels, (long long)own);
@@ -353,7 +295,7 @@ void test_sequences_are_sorted_as_on_the_cpu(void **state) {
     gpuconv_arrays *cpu;
     oracle_random random = {800};
     CHECK(!gpuconv_arrays_new_cpu(1, &cpu, NULL), "no place");
-    for (int i = 0; i < (jobs_quick ? 4 : 40); i++)
+    for (int i = 0; i < (harness_quick ? 4 : 40); i++)
         check_sequences(cpu, &random);
     gpuconv_arrays_free(cpu);
 }
@@ -365,12 +307,12 @@ void test_refusals_name_the_argument(void **state) {
     trial_init(&t, 700, &s);
     gpuconv_error error = {0};
     size_t bytes;
-    CHECK(!gpuconv_arrays_workspace(jobs_cuda, &t.job, &bytes, &error), "%s", error.message);
+    CHECK(!gpuconv_arrays_workspace(trials.arrays, &t.job, &bytes, &error), "%s", error.message);
     CHECK(bytes > 0, "no workspace");
-    CHECK(gpuconv_arrays_run(jobs_cuda, &t.job, NULL, bytes, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+    CHECK(gpuconv_arrays_run(trials.arrays, &t.job, NULL, bytes, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
               strstr(error.message, "workspace"),
           "%s", error.message);
-    CHECK(gpuconv_arrays_run(jobs_cuda, &t.job, (void *)256, bytes - 1, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
+    CHECK(gpuconv_arrays_run(trials.arrays, &t.job, (void *)256, bytes - 1, NULL, &error) == GPUCONV_ERROR_ARGUMENT &&
               strstr(error.message, "workspace"),
           "%s", error.message);
     gpuconv_arrays *none;

@@ -42,7 +42,7 @@ static void check_streaming(const streaming *s) {
     cudaStream_t stream;
     cudaGraphExec_t instance = NULL;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "no stream");
-    CHECK(!gpuconv_streamer_new(jobs_cuda, &h.array, s->channels, s->block, stream, &streamer, &error), "%s",
+    CHECK(!gpuconv_streamer_new(trials.arrays, &h.array, s->channels, s->block, stream, &streamer, &error), "%s",
           error.message);
     for (int k = 0; k < 2 * BLOCKS; k++) {
         if (k == BLOCKS)
@@ -86,6 +86,6 @@ void test_streamers_agree_with_the_oracle(void **state) {
         {4, 7000, 300, 1, GPUCONV_SAMPLE_F16, false}, {2, 480, 30000, 1, GPUCONV_SAMPLE_F32, false},
         {1, 128, 1000, 1, GPUCONV_SAMPLE_F32, false},
     };
-    for (int i = 0; i < COUNT(all); i += jobs_quick ? 3 : 1)
+    for (int i = 0; i < COUNT(all); i += harness_quick ? 3 : 1)
         check_streaming(&all[i]);
 }

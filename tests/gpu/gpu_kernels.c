@@ -132,19 +132,19 @@ void test_nothing_outside_the_samples_is_touched(void **state) {
     const gc_device device = probe();
     oracle_random random = {21};
     double worst = -HUGE_VAL;
-    for (int a = 0; a < COUNT(harness_gpu_algorithms); a++)
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++)
         for (int l = 0; l < COUNT(lengths); l++)
             for (int at_end = 0; at_end < 2; at_end++) {
                 job j;
                 char what[120];
-                int64_t points = harness_gpu_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE ? 2048 : 512;
-                while (harness_gpu_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE &&
+                int64_t points = harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE ? 2048 : 512;
+                while (harness_algorithms[a] == GPUCONV_ALGORITHM_OVERLAP_SAVE &&
                        (points < 2 * lengths[l] || overlap_save_bytes(&device, points) == 0))
                     points *= 2;
                 job_new(&j, &random, &device, lengths[l], 3001 + at_end);
-                set_schedule(&j.plan, harness_gpu_algorithms[a], lengths[l], points);
+                set_schedule(&j.plan, harness_algorithms[a], lengths[l], points);
                 snprintf(what, sizeof what, "%s, %lld taps, samples at the %s",
-                         gpuconv_algorithm_name(harness_gpu_algorithms[a]), (long long)lengths[l],
+                         gpuconv_algorithm_name(harness_algorithms[a]), (long long)lengths[l],
                          at_end ? "end" : "beginning");
                 convolve_fenced(&j.plan, j.x.channel[0], j.x.frames, j.y.channel[0], at_end);
                 worst = fmax(worst, job_error(&j, &random, what));
@@ -180,7 +180,7 @@ void test_every_transform_size_agrees_with_the_oracle(void **state) {
     gc_device small = device;
     small.shared_memory = 64 * 1024;
     CHECK(device.shared_memory >= small.shared_memory, "%lld bytes of shared memory", (long long)device.shared_memory);
-    for (int64_t n = GCK_OVERLAP_SAVE_POINTS_MIN; n <= (gpu_quick ? 4096 : GCK_OVERLAP_SAVE_POINTS_MAX); n *= 2)
+    for (int64_t n = GCK_OVERLAP_SAVE_POINTS_MIN; n <= (harness_quick ? 4096 : GCK_OVERLAP_SAVE_POINTS_MAX); n *= 2)
         for (int at_end = 0; at_end < 2; at_end++) {
             const int least = overlap_save_bytes(&small, n), bytes = overlap_save_bytes(&device, n);
             CHECK(n == 16384 ? least == 0 : least > 0 && least <= small.shared_memory,
@@ -192,7 +192,7 @@ void test_every_transform_size_agrees_with_the_oracle(void **state) {
             if (least != bytes && least)
                 worst = fmax(worst, size_error(&small, GPUCONV_ALGORITHM_OVERLAP_SAVE, n, at_end, &random));
         }
-    for (int64_t n = GCK_PARTITIONED_POINTS_MIN; n <= (gpu_quick ? 4096 : GCK_OVERLAP_SAVE_POINTS_MAX); n *= 2) {
+    for (int64_t n = GCK_PARTITIONED_POINTS_MIN; n <= (harness_quick ? 4096 : GCK_OVERLAP_SAVE_POINTS_MAX); n *= 2) {
         const int64_t shared = gck_partitioned_query(n).shared_bytes;
         if (n == 16384) /* no kernel of partitioned convolution has 2^14 points */
             continue;

@@ -97,7 +97,7 @@ void test_moving_sources_agree_with_the_cpu(void **state) {
                  {47, 7000, 3, 0.02, 6000}, {60, 200, 17, 0.0301, 6000}};
     oracle_random random = {.state = 82};
     double worst = -HUGE_VAL;
-    for (int k = 0; k < COUNT(cases); k += gpu_quick ? 3 : 1) {
+    for (int k = 0; k < COUNT(cases); k += harness_quick ? 3 : 1) {
         gpuconv_sofa *set = make_set(cases[k].directions, cases[k].taps);
         gpuconv_path *path = make_path(cases[k].channels, (double)cases[k].frames / RATE);
         const double seconds[2] = {0, 0.1}, angles[6] = {-20, 5, 3, 70, -30, 10};

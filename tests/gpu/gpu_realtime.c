@@ -58,7 +58,7 @@ void test_a_filter_bank_agrees_with_the_oracle(void **state) {
                  {1, 64, 30000},  {10007, 128, 300}, {5003, 256, 700}};
     oracle_random random = {.state = 81};
     double worst = -HUGE_VAL;
-    for (int k = 0; k < COUNT(cases); k += gpu_quick ? 4 : 1) {
+    for (int k = 0; k < COUNT(cases); k += harness_quick ? 4 : 1) {
         int channels = cases[k].channels, block = cases[k].block;
         int64_t taps_count = cases[k].taps, periods = (taps_count + 3000) / block + 5, frames = periods * block;
         guarded taps = guarded_random(&random, channels, taps_count), in = guarded_random(&random, channels, frames);
@@ -224,7 +224,7 @@ void test_a_matrix_in_real_time_agrees_with_the_oracle(void **state) {
                                         {9, 9, 64, 40000, 20}};
     oracle_random random = {.state = 87};
     double worst = -HUGE_VAL;
-    for (int k = 0; k < COUNT(cases); k += gpu_quick ? 5 : 1) {
+    for (int k = 0; k < COUNT(cases); k += harness_quick ? 5 : 1) {
         const double decibels = play_matrix(&cases[k], &random);
         CHECK(decibels <= -120, "%d x %d, blocks of %d, %lld taps: %.1f dB", cases[k].inputs, cases[k].outputs,
               cases[k].block, (long long)cases[k].taps, decibels);

@@ -1,17 +1,17 @@
-/* Declarations shared by the files of gpu_test: its mode, its record, and the tests of its other files. */
+/* Declarations shared by the files of gpu_test: its record, and the tests of its other files. */
 #ifndef TESTS_GPU_GPU_TEST_H
 #define TESTS_GPU_GPU_TEST_H
 
 #include "harness.h"
 
-extern bool gpu_quick; /* run only what is short under a sanitizer */
-extern bool gpu_forms; /* run what decides whether the kernels of one configuration are right, shortly */
-
 /* Adds a measured error to the record. */
 void gpu_note(const char *name, double decibels);
 
-/* Returns a plan for this backend and algorithm; the test fails if there is none. */
-gpuconv_plan *gpu_plan(const gpuconv_ir *ir, gpuconv_backend backend, gpuconv_algorithm algorithm, int64_t frames);
+/* The tests of a file of tests/libgpuconv. Returns how many failed. */
+int test_engine_oracle(void);
+int test_engine_properties(void);
+int test_engine_streaming(void);
+int test_matrix(void);
 
 void test_every_sample_format_is_converted_as_on_the_cpu(void **state);
 void test_signals_of_any_length_in_one_batch_agree_with_the_oracle(void **state);
@@ -28,10 +28,6 @@ void test_moving_sources_in_real_time_agree_with_the_cpu(void **state);
 
 void test_a_matrix_with_little_free_memory_agrees_with_the_cpu(void **state);
 void test_too_little_free_memory_is_refused_with_both_figures(void **state);
-
-void test_matrices_of_every_shape_agree_with_the_oracle(void **state);
-void test_every_transform_of_a_matrix_agrees_with_the_oracle(void **state);
-void test_a_matrix_keeps_its_precision_at_every_level(void **state);
 
 void test_nothing_outside_the_samples_is_touched(void **state);
 void test_every_transform_size_agrees_with_the_oracle(void **state);

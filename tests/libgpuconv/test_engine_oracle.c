@@ -1,5 +1,5 @@
 /* Compares every algorithm in every topology with the double-precision oracle, to -120 dB, at lengths from one frame to
- * several chunks. */
+ * several chunks; on a GPU as well (harness.h). */
 #include "harness.h"
 
 #include "libgpuconv/conv/plan.h"
@@ -17,13 +17,13 @@ static const struct {
 /* Checks every algorithm in every topology, or in every `step`-th one, at one pair of lengths. */
 static void check_topologies(int step, int64_t frames, int64_t taps, int64_t expected_frames) {
     oracle_random random = {.state = (uint64_t)(frames * 1000003 + taps)};
-    for (int t = 0; t < COUNT(topologies); t += step) {
+    for (int t = 0; t < COUNT(topologies); t += harness_quick ? COUNT(topologies) / 2 : step) {
         guarded h, x = guarded_random(&random, topologies[t].inputs, frames);
         gpuconv_ir *ir = harness_response(&random, topologies[t].channels, topologies[t].inputs, taps, &h);
         int outputs;
         double *want = harness_expected(&h, &x, &outputs);
         assert_int_equal(gpuconv_ir_outputs(ir), outputs);
-        for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
             char what[128];
             snprintf(what, sizeof what, "%s, %s, %lld frames, %lld taps", gpuconv_algorithm_name(harness_algorithms[a]),
                      topologies[t].name, (long long)frames, (long long)taps);
@@ -48,6 +48,15 @@ static void shortest_lengths_match_the_oracle(void **state) {
         check_topologies(1, shapes[i][0], shapes[i][1], shapes[i][0]);
         check_topologies(1, shapes[i][0], shapes[i][1], -1);
     }
+}
+
+/* Lengths at which a kernel takes another loop, another number of constants or another segment. */
+static void responses_around_the_edges_of_kernels_match_the_oracle(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {31,  32,  33,  34,  49,  50,   66,   81,   97,   113, 129,
+                                      130, 300, 511, 512, 513, 1000, 4095, 4096, 4097, 7000};
+    for (int l = 0; l < COUNT(lengths); l++)
+        check_topologies(HARNESS_FEWER, 1501, lengths[l], 1501);
 }
 
 static void responses_longer_than_the_input_match_the_oracle(void **state) {
@@ -100,6 +109,8 @@ static void direct_keeps_its_precision_with_60000_taps(void **state) {
 
 static void overlap_save_keeps_its_precision_with_a_million_taps(void **state) {
     (void)state;
+    if (HARNESS_BACKEND == GPUCONV_BACKEND_CUDA) /* its transforms are shorter */
+        skip();
     check_some_frames(GPUCONV_ALGORITHM_OVERLAP_SAVE, 300007 / HARNESS_FEWER, 1000003 / HARNESS_FEWER);
 }
 
@@ -113,15 +124,14 @@ static void every_transform_size_matches_the_oracle(void **state) {
     (void)state;
     oracle_random random = {.state = 31};
     for (int64_t points = 512; points <= 32768; points *= 2) {
-        for (int a = 1; a < COUNT(harness_algorithms); a++) {
+        for (int a = 1; a < HARNESS_ALGORITHMS; a++) {
             int64_t taps = points / 2 + 1, frames = 9973;
             guarded h, x = guarded_random(&random, 2, frames);
             gpuconv_ir *ir = harness_response(&random, 4, 2, taps, &h);
             gpuconv_plan *plan = harness_plan(ir, harness_algorithms[a], frames, 2);
-            bool fits = harness_schedule(plan, harness_algorithms[a], taps, points);
+            bool fits = harness_schedule(plan, points);
             if (fits) {
-                int64_t step = plan->choice.schedule.hop * 2;
-                plan->choice.chunk = (2000 / step + 1) * step;
+                harness_chunk(plan, 2000);
                 int outputs;
                 double *want = harness_expected(&h, &x, &outputs);
                 guarded y = harness_convolve(plan, ir, &x);
@@ -132,7 +142,8 @@ static void every_transform_size_matches_the_oracle(void **state) {
                 guarded_free(&y);
                 free(want);
             }
-            CHECK(fits || points <= taps, "%lld points refused for %lld taps", (long long)points, (long long)taps);
+            CHECK(fits || points <= taps || HARNESS_BACKEND == GPUCONV_BACKEND_CUDA,
+                  "%lld points refused for %lld taps", (long long)points, (long long)taps);
             gpuconv_plan_free(plan);
             gpuconv_ir_free(ir);
             guarded_free(&h);
@@ -141,16 +152,12 @@ static void every_transform_size_matches_the_oracle(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shortest_lengths_match_the_oracle),
-        cmocka_unit_test(responses_longer_than_the_input_match_the_oracle),
-        cmocka_unit_test(ordinary_lengths_match_the_oracle),
-        cmocka_unit_test(inputs_of_several_chunks_match_the_oracle),
-        cmocka_unit_test(direct_keeps_its_precision_with_60000_taps),
-        cmocka_unit_test(overlap_save_keeps_its_precision_with_a_million_taps),
-        cmocka_unit_test(partitioned_keeps_its_precision_with_a_million_taps),
-        cmocka_unit_test(every_transform_size_matches_the_oracle),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+HARNESS_TESTS(test_engine_oracle, cmocka_unit_test(shortest_lengths_match_the_oracle),
+              cmocka_unit_test(responses_around_the_edges_of_kernels_match_the_oracle),
+              cmocka_unit_test(responses_longer_than_the_input_match_the_oracle),
+              cmocka_unit_test(ordinary_lengths_match_the_oracle),
+              cmocka_unit_test(inputs_of_several_chunks_match_the_oracle),
+              cmocka_unit_test(direct_keeps_its_precision_with_60000_taps),
+              cmocka_unit_test(overlap_save_keeps_its_precision_with_a_million_taps),
+              cmocka_unit_test(partitioned_keeps_its_precision_with_a_million_taps),
+              cmocka_unit_test(every_transform_size_matches_the_oracle))

@@ -1,5 +1,5 @@
 /* Tests properties of convolution that need no oracle, and inputs on which algorithms typically fail: single taps at
- * the boundaries of blocks and partitions, silence, subnormals, NaN. */
+ * the boundaries of blocks and partitions, silence, subnormals, NaN; on a GPU as well (harness.h). */
 #include "harness.h"
 
 #include "libgpuconv/conv/plan.h"
@@ -7,11 +7,13 @@
 #include <float.h>
 #include <math.h>
 
+/* points > 0: with transforms of so many points, or the next number that the algorithm has, and short chunks. */
 static gpuconv_plan *plan_of(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t points) {
     gpuconv_plan *plan = harness_plan(ir, algorithm, 4000, 2);
     if (points > 0 && algorithm != GPUCONV_ALGORITHM_DIRECT) {
-        assert_true(harness_schedule(plan, algorithm, gpuconv_ir_frames(ir), points));
-        plan->choice.chunk = 2 * plan->choice.schedule.hop;
+        while (!harness_schedule(plan, points))
+            points *= 2;
+        harness_chunk(plan, 0);
     }
     return plan;
 }
@@ -60,14 +62,17 @@ static void a_single_tap_at_every_boundary_delays_exactly(void **state) {
     (void)state;
     oracle_random random = {.state = 3};
     guarded x = guarded_random(&random, 1, 1501);
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         gpuconv_algorithm algorithm = harness_algorithms[a];
         int64_t points = algorithm == GPUCONV_ALGORITHM_PARTITIONED ? 512 : 2048, at[64];
-        /* direct: taps are processed in groups of 256 and of 4; overlap-save: the hop */
-        int64_t step = algorithm == GPUCONV_ALGORITHM_PARTITIONED ? points / 2
-                       : algorithm == GPUCONV_ALGORITHM_DIRECT    ? 256
-                                                                  : points - TAPS + 1;
-        int count = list_boundaries(step, TAPS, at);
+        guarded any = zeros(1, TAPS);
+        gpuconv_ir *ir = harness_route(&any, 1);
+        gpuconv_plan *plan = plan_of(ir, algorithm, points);
+        /* direct: taps are processed in groups of 256 and of 4 */
+        int count = list_boundaries(algorithm == GPUCONV_ALGORITHM_DIRECT ? 256 : plan->choice.schedule.hop, TAPS, at);
+        gpuconv_plan_free(plan);
+        gpuconv_ir_free(ir);
+        guarded_free(&any);
         for (int i = 0; i < count; i++) {
             guarded h = zeros(1, TAPS);
             h.channel[0][at[i]] = -0.75f;
@@ -84,7 +89,7 @@ static void an_impulse_at_every_boundary_gives_the_response_out(void **state) {
     (void)state;
     oracle_random random = {.state = 4};
     guarded h = guarded_random(&random, 1, 301);
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         gpuconv_algorithm algorithm = harness_algorithms[a];
         gpuconv_ir *ir = harness_route(&h, 1);
         gpuconv_plan *plan = plan_of(ir, algorithm, 512);
@@ -109,7 +114,7 @@ static void silence_gives_exact_silence(void **state) {
     (void)state;
     oracle_random random = {.state = 5};
     guarded noise = guarded_random(&random, 1, 2003), silence = zeros(1, 5003);
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         guarded y[] = {convolved(&noise, &silence, harness_algorithms[a], 0),
                        convolved(&silence, &noise, harness_algorithms[a], 0)};
         for (int k = 0; k < COUNT(y); k++) {
@@ -129,7 +134,7 @@ static void channels_do_not_leak(void **state) {
     oracle_random random = {.state = 6};
     guarded h = guarded_random(&random, 2, 903), x = guarded_random(&random, 2, 7001);
     memset(x.channel[1], 0, (size_t)x.frames * sizeof(float));
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         guarded y = convolved(&h, &x, harness_algorithms[a], 0);
         for (int64_t i = 0; i < y.frames; i++)
             CHECK(y.channel[1][i] == 0, "%s: frame %lld is %g", gpuconv_algorithm_name(harness_algorithms[a]),
@@ -147,7 +152,7 @@ static void subnormals_stay_harmless(void **state) {
     guarded h = guarded_random(&random, 1, 307), x = guarded_random(&random, 1, 3001);
     for (int64_t i = 0; i < x.frames; i++)
         x.channel[0][i] *= 0x1p-130f;
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         for (int swapped = 0; swapped < 2; swapped++) {
             guarded y =
                 swapped ? convolved(&x, &h, harness_algorithms[a], 0) : convolved(&h, &x, harness_algorithms[a], 0);
@@ -167,7 +172,7 @@ static void the_callers_floating_point_mode_is_unchanged(void **state) {
     (void)state;
     oracle_random random = {.state = 9};
     guarded h = guarded_random(&random, 1, 307), x = guarded_random(&random, 1, 3001);
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         guarded y = convolved(&h, &x, harness_algorithms[a], 0);
         guarded_free(&y);
         volatile float smallest = FLT_MIN;
@@ -188,7 +193,7 @@ static void convolution_is_linear(void **state) {
         mix.channel[0][i] = 0.5f * u.channel[0][i] - 0.25f * v.channel[0][i];
     double *want = malloc((N + M - 1) * sizeof *want);
     CHECK(want, "no memory");
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         guarded yu = convolved(&h, &u, harness_algorithms[a], 0), yv = convolved(&h, &v, harness_algorithms[a], 0);
         guarded y = convolved(&h, &mix, harness_algorithms[a], 0);
         for (int64_t i = 0; i < N + M - 1; i++)
@@ -213,7 +218,7 @@ static void order_and_grouping_do_not_matter(void **state) {
     guarded x = guarded_random(&random, 1, N), a = guarded_random(&random, 1, A), b = guarded_random(&random, 1, B);
     double *want = malloc((N + A + B - 2) * sizeof *want);
     CHECK(want, "no memory");
-    for (int i = 0; i < COUNT(harness_algorithms); i++) {
+    for (int i = 0; i < HARNESS_ALGORITHMS; i++) {
         gpuconv_algorithm algorithm = harness_algorithms[i];
         guarded xa = convolved(&a, &x, algorithm, 0), xa_b = convolved(&b, &xa, algorithm, 0);
         guarded ab = convolved(&b, &a, algorithm, 0), x_ab = convolved(&ab, &x, algorithm, 0);
@@ -242,7 +247,7 @@ static void nan_in_the_input_shows_in_the_output(void **state) {
     oracle_random random = {.state = 14};
     guarded h = guarded_random(&random, 1, 31), x = guarded_random(&random, 1, 2001);
     x.channel[0][1000] = NAN;
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         guarded y = convolved(&h, &x, harness_algorithms[a], 0);
         for (int64_t i = 1000; i < 1031; i++)
             CHECK(isnan(y.channel[0][i]), "%s: frame %lld is %g", gpuconv_algorithm_name(harness_algorithms[a]),
@@ -253,17 +258,10 @@ static void nan_in_the_input_shows_in_the_output(void **state) {
     guarded_free(&h);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_single_tap_at_every_boundary_delays_exactly),
-        cmocka_unit_test(an_impulse_at_every_boundary_gives_the_response_out),
-        cmocka_unit_test(silence_gives_exact_silence),
-        cmocka_unit_test(channels_do_not_leak),
-        cmocka_unit_test(subnormals_stay_harmless),
-        cmocka_unit_test(the_callers_floating_point_mode_is_unchanged),
-        cmocka_unit_test(convolution_is_linear),
-        cmocka_unit_test(order_and_grouping_do_not_matter),
-        cmocka_unit_test(nan_in_the_input_shows_in_the_output),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+HARNESS_TESTS(test_engine_properties, cmocka_unit_test(a_single_tap_at_every_boundary_delays_exactly),
+              cmocka_unit_test(an_impulse_at_every_boundary_gives_the_response_out),
+              cmocka_unit_test(silence_gives_exact_silence), cmocka_unit_test(channels_do_not_leak),
+              cmocka_unit_test(subnormals_stay_harmless),
+              cmocka_unit_test(the_callers_floating_point_mode_is_unchanged), cmocka_unit_test(convolution_is_linear),
+              cmocka_unit_test(order_and_grouping_do_not_matter),
+              cmocka_unit_test(nan_in_the_input_shows_in_the_output))

@@ -1,5 +1,6 @@
 /* Tests the engine's streaming interface: the samples do not depend on how the input is split, on the number of threads
- * or on a reset; calls in the wrong order are refused; the result has exactly N + M - 1 frames. */
+ * or on a reset; calls in the wrong order are refused; the result has exactly N + M - 1 frames. On a GPU as well
+ * (harness.h). */
 #include "harness.h"
 
 #include "libgpuconv/conv/plan.h"
@@ -11,15 +12,18 @@ typedef struct running {
     gpuconv_engine *engine;
 } running;
 
-/* Creates an engine with a true-stereo response, so that inputs and outputs mix. `chunk` > 0 sets short chunks of about
- * this many frames, so that a short test has many of them. */
+/* Creates an engine with a true-stereo response, so that inputs and outputs mix. `chunk` > 0 sets short transforms,
+ * and chunks of about this many frames. */
 static running start(gpuconv_algorithm algorithm, int64_t frames, int64_t taps, int threads, int64_t chunk) {
     oracle_random random = {.state = 7};
     running r = {.x = guarded_random(&random, 2, frames)};
     r.ir = harness_response(&random, 4, 2, taps, &r.h);
     r.plan = harness_plan(r.ir, algorithm, frames, threads);
-    if (chunk > 0)
-        r.plan->choice.chunk = (chunk / (2 * r.plan->choice.schedule.hop) + 1) * 2 * r.plan->choice.schedule.hop;
+    if (chunk > 0) {
+        for (int64_t points = 1024; algorithm != GPUCONV_ALGORITHM_DIRECT && !harness_schedule(r.plan, points);)
+            points *= 2;
+        harness_chunk(r.plan, chunk);
+    }
     gpuconv_error error = {0};
     CHECK(gpuconv_engine_new(r.plan, &r.engine, &error) == GPUCONV_OK, "%s", error.message);
     return r;
@@ -39,7 +43,7 @@ static guarded run(running *r, harness_split split) {
 
 static void any_split_gives_the_same_bits(void **state) {
     (void)state;
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         running r = start(harness_algorithms[a], 20011, 401, 2, 1000);
         int64_t chunk = gpuconv_plan_chunk(r.plan);
         assert_true(4 * chunk < r.x.frames);
@@ -62,7 +66,7 @@ static void any_split_gives_the_same_bits(void **state) {
 
 static void the_plans_own_chunks_survive_any_split(void **state) {
     (void)state;
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         running r = start(harness_algorithms[a], 300007, 97, 2, 0);
         int64_t chunk = gpuconv_plan_chunk(r.plan);
         guarded whole = run(&r, (harness_split){.fixed = 1 << 20});
@@ -81,10 +85,12 @@ static void the_plans_own_chunks_survive_any_split(void **state) {
 
 static void any_number_of_threads_gives_the_same_bits(void **state) {
     (void)state;
+    if (HARNESS_BACKEND != GPUCONV_BACKEND_CPU)
+        skip();
     static const int threads[] = {1, 2, 3, 5, 16};
     static const int64_t shapes[][2] = {{20021, 33}, {20021, 1201}, {12011, 8009}};
     for (int s = 0; s < COUNT(shapes); s++) {
-        for (int a = 0; a < COUNT(harness_algorithms); a++) {
+        for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
             guarded first = {0};
             for (int t = 0; t < COUNT(threads); t++) {
                 running r = start(harness_algorithms[a], shapes[s][0] / HARNESS_FEWER, shapes[s][1] / HARNESS_FEWER,
@@ -109,7 +115,7 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
 
 static void every_input_length_gives_all_frames(void **state) {
     (void)state;
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         running r = start(harness_algorithms[a], 20011, 601, 2, 1000);
         int64_t chunk = gpuconv_plan_chunk(r.plan), full = r.x.frames;
         static const int64_t around[] = {-1, 0, 1};
@@ -135,7 +141,7 @@ static void every_input_length_gives_all_frames(void **state) {
 
 static void reset_gives_the_same_again(void **state) {
     (void)state;
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         running r = start(harness_algorithms[a], 15013, 9001, 2, 2000);
         guarded first = run(&r, (harness_split){.fixed = 997});
         int64_t produced, n = 5003;
@@ -161,7 +167,7 @@ static void reset_gives_the_same_again(void **state) {
 
 static void processing_after_draining_is_refused(void **state) {
     (void)state;
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         running r = start(harness_algorithms[a], 3001, 101, 1, 0);
         guarded y = guarded_new(2, 3001);
         const float *const *in = (const float *const *)r.x.channel;
@@ -195,7 +201,7 @@ static void negative_lengths_are_refused(void **state) {
 
 static void draining_nothing_gives_nothing(void **state) {
     (void)state;
-    for (int a = 0; a < COUNT(harness_algorithms); a++) {
+    for (int a = 0; a < HARNESS_ALGORITHMS; a++) {
         running r = start(harness_algorithms[a], 100, 501, 2, 0);
         guarded y = guarded_new(2, 2000);
         int64_t produced = -1;
@@ -244,18 +250,11 @@ static void an_engine_outlives_its_plan_and_response(void **state) {
     stop(&r);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_split_gives_the_same_bits),
-        cmocka_unit_test(the_plans_own_chunks_survive_any_split),
-        cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
-        cmocka_unit_test(every_input_length_gives_all_frames),
-        cmocka_unit_test(reset_gives_the_same_again),
-        cmocka_unit_test(processing_after_draining_is_refused),
-        cmocka_unit_test(negative_lengths_are_refused),
-        cmocka_unit_test(draining_nothing_gives_nothing),
-        cmocka_unit_test(results_come_no_later_than_the_plan_says),
-        cmocka_unit_test(an_engine_outlives_its_plan_and_response),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+HARNESS_TESTS(test_engine_streaming, cmocka_unit_test(any_split_gives_the_same_bits),
+              cmocka_unit_test(the_plans_own_chunks_survive_any_split),
+              cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+              cmocka_unit_test(every_input_length_gives_all_frames), cmocka_unit_test(reset_gives_the_same_again),
+              cmocka_unit_test(processing_after_draining_is_refused), cmocka_unit_test(negative_lengths_are_refused),
+              cmocka_unit_test(draining_nothing_gives_nothing),
+              cmocka_unit_test(results_come_no_later_than_the_plan_says),
+              cmocka_unit_test(an_engine_outlives_its_plan_and_response))
