@@ -84,10 +84,7 @@ static void lay_out(oracle_random *random, rows_array *a, rows_kind kind, int64_
     const int64_t rows = a->array.rows, frames = a->array.frames, step = llabs(a->array.step);
     const int64_t whole = (frames - 1) * step + 1;
     const int64_t gap = 1 + oracle_below(random, 5), even = (whole + gap + 7) / 8 * 8; /* even: every row is aligned */
-    a->array.stride = kind == ROWS_INTERLEAVED  ? 1
-                      : oracle_below(random, 2) ? even
-                      : rows == 1               ? whole
-                                                : whole + gap;
+    a->array.stride = kind == ROWS_INTERLEAVED ? 1 : oracle_below(random, 2) ? even : rows == 1 ? whole : whole + gap;
     a->elements = pad;
     for (int64_t i = 0; i < rows; i++) {
         const bool ragged = kind == ROWS_RAGGED || kind == ROWS_PACKED;
@@ -248,9 +245,7 @@ double trial_value(const trial *t, int64_t row, int64_t n) {
     for (int64_t b = 0; b < j->signal.rows / inputs; b++)
         for (int r = 0; r < gpuconv_ir_routes(t->ir); r++) {
             const meeting e = {b * inputs + t->ir->route[r].input, b * outputs + t->ir->route[r].output, r};
-            const int64_t into = gradient                                    ? r
-                                 : j->operation == GPUCONV_ARRAYS_CONVOLVE ? e.output
-                                                                             : e.signal;
+            const int64_t into = gradient ? r : j->operation == GPUCONV_ARRAYS_CONVOLVE ? e.output : e.signal;
             sum += into == row ? met(t, &e, 0, n) : 0;
         }
     return sum;
@@ -368,9 +363,9 @@ void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
     for (int i = 0; i < 3; i++) {
         const int64_t step = s->constant[i] ? 0 : s->step[i] ? s->step[i] : 1;
         const bool both = i < 2 && s->operation == GPUCONV_ARRAYS_GRADIENT_BOTH;
-        *arrays[i] = rows_new(r, s->type[i], rows[i], frames[i], step,
-                              s->constant[i] && s->kind[i] == ROWS_INTERLEAVED ? ROWS_PLAIN : s->kind[i],
-                              oracle_below(r, 4));
+        *arrays[i] =
+            rows_new(r, s->type[i], rows[i], frames[i], step,
+                     s->constant[i] && s->kind[i] == ROWS_INTERLEAVED ? ROWS_PLAIN : s->kind[i], oracle_below(r, 4));
         if (both)
             t->gradient[i] = rows_new(r, s->type[i], rows[i], frames[i], step, s->kind[i], oracle_below(r, 4));
         if (both && (i == 0 || !s->accumulate))
@@ -398,7 +393,8 @@ void trial_init(trial *t, uint64_t seed, const trial_shape *s) {
 }
 
 void trial_free(trial *t) {
-    rows_array *const arrays[] = {&t->signal, &t->response, &t->output, &t->pre, &t->post, t->gradient, t->gradient + 1};
+    rows_array *const arrays[] = {&t->signal, &t->response, &t->output,     &t->pre,
+                                  &t->post,   t->gradient,  t->gradient + 1};
     for (int i = 0; i < COUNT(arrays); i++)
         rows_free(arrays[i]);
     trials.release(t->gains);

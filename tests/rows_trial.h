@@ -70,7 +70,7 @@ typedef struct trial_shape {
     bool mixed;                  /* gates of other types than the samples */
     gpuconv_sample_type type[3]; /* signal, response, output */
     rows_kind kind[3];
-    int64_t step[3]; /* 0: 1 */
+    int64_t step[3];  /* 0: 1 */
     bool constant[3]; /* one sample for all frames of a row */
 } trial_shape;
 

@@ -12,9 +12,10 @@
 enum { ROWS = 130, MOST_GPUS = 2 };
 
 static struct {
-    int devices, broken; /* broken: bits of devices that do not start */
-    int asked;           /* how often the devices were counted */
-    double start;
+    int devices, broken;    /* broken: bits of devices that do not start */
+    int asked;              /* how often the devices were counted */
+    double start, slowness; /* slowness: of a GPU, in that of a core */
+    bool only_one;          /* the batch needs one GPU */
     gc_backend backend;
     char note[600];
 } gpu;
@@ -45,8 +46,11 @@ gc_costs __wrap_gc_costs_of_cpu(const char *name) {
     return costs;
 }
 
-static gc_costs gpu_costs(const gc_device *device) { /* a GPU is as fast as a core */
-    return __wrap_gc_costs_of_cpu(device->name);
+static gc_costs gpu_costs(const gc_device *device) {
+    gc_costs costs = __wrap_gc_costs_of_cpu(device->name);
+    for (int i = 0; i < GC_COSTS; i++)
+        costs.seconds[i] *= gpu.slowness;
+    return costs;
 }
 
 int __wrap_gc_processor_count(void) {
@@ -72,11 +76,19 @@ static void take_note(void *context, const char *text) {
     snprintf(gpu.note, sizeof gpu.note, "%s", text);
 }
 
+static void take_one_gpu(void *context) {
+    (void)context;
+    assert_int_equal(gpu.asked, 0);
+    gpu.only_one = true;
+}
+
 static void make_gpu(int devices, int broken) {
     gpu.devices = devices;
     gpu.broken = broken;
     gpu.asked = 0;
     gpu.start = 1e-6;
+    gpu.slowness = 1;
+    gpu.only_one = false;
     *gpu.note = '\0';
     gpu.backend = gc_backend_cpu;
     gpu.backend.id = GPUCONV_BACKEND_CUDA;
@@ -98,6 +110,7 @@ static void run(gpuconv_backend backend, int workers, bool resume, int *where) {
                             .backend = backend,
                             .workers = workers,
                             .resume = resume,
+                            .one_gpu = take_one_gpu,
                             .note = take_note};
     CHECK(!gc_batch_run(&batch, &progress, &error), "%s", error.message);
     CHECK(progress.failed == 0, "%lld rows failed", (long long)progress.failed);
@@ -136,6 +149,21 @@ static void the_cores_have_the_first_rows_and_the_gpus_the_last_ones(void **stat
                 all_on_gpus += on_gpus;
             }
     assert_true(all_on_gpus > 0);
+}
+
+static void a_batch_that_waits_for_its_files_needs_one_gpu(void **state) {
+    (void)state;
+    for (int fast = 0; fast < 2; fast++) {
+        int where[ROWS];
+        make_gpu(2, 0);
+        gpu.slowness = fast ? 1e-9 : 1;
+        run(GPUCONV_BACKEND_AUTO, 3, false, where);
+        CHECK(gpu.only_one == fast, "GPUs of %g of the time of a core", gpu.slowness);
+    }
+    make_gpu(2, 0);
+    gpu.slowness = 1e-9;
+    run(GPUCONV_BACKEND_CUDA, 3, false, (int[ROWS]){0});
+    assert_false(gpu.only_one);
 }
 
 static void without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why(void **state) {
@@ -297,6 +325,7 @@ int main(void) {
         cmocka_unit_test(cores_slower_than_their_costs_leave_rows_to_the_gpus),
         cmocka_unit_test(the_simulation_of_a_room_counts_as_work_of_the_cores),
         cmocka_unit_test(the_cores_have_the_first_rows_and_the_gpus_the_last_ones),
+        cmocka_unit_test(a_batch_that_waits_for_its_files_needs_one_gpu),
         cmocka_unit_test(without_a_gpu_that_starts_the_cores_have_all_rows_and_a_note_says_why),
         cmocka_unit_test(a_batch_that_fails_fast_ends_before_it_looks_for_devices),
         cmocka_unit_test(resume_computes_a_row_where_it_was_computed),

@@ -171,6 +171,16 @@ static void note(void *context, const char *text) {
         fprintf(stderr, "gpuconv: %s\n", text);
 }
 
+/* Hides all GPUs but the first one from the driver, which then starts sooner: two H200s take 0.2 s longer than one. */
+static void hide_other_gpus(void *context) {
+    const char *shown = getenv("CUDA_VISIBLE_DEVICES");
+    char first[64];
+    (void)context;
+    if ((size_t)snprintf(first, sizeof first, "%.*s", shown ? (int)strcspn(shown, ",") : 1, shown ? shown : "0") <
+        sizeof first)
+        (void)gc_os_set_variable("CUDA_VISIBLE_DEVICES", first); /* without it all of them start */
+}
+
 static gc_status_line progress_line(const gc_batch_progress *p) {
     gc_status_line line = {0};
     int64_t now = p->done + p->failed, left = p->total - p->skipped - now;
@@ -349,6 +359,7 @@ static int run(options *o, const char *path) {
                         .absolute = o->absolute,
                         .ranks = ranks,
                         .cancel = cancel,
+                        .one_gpu = hide_other_gpus,
                         .progress = first ? progress : NULL,
                         .note = note,
                         .failures = first ? print_failures : NULL,

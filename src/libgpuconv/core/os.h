@@ -33,6 +33,9 @@ int gc_os_start(const char *program, char *const argv[], char *const environment
  * if it is not known */
 bool gc_os_wait(pid_t child, double seconds, bool end, int *status);
 
+/* Sets a variable of the environment. No other thread may run. @return false without memory */
+bool gc_os_set_variable(const char *name, const char *value);
+
 /* Returns the processor time of this process in seconds. */
 double gc_os_processor_seconds(void);
 

@@ -84,6 +84,10 @@ static double seconds_of(const struct rusage *used) {
            1e-6 * ((double)used->ru_utime.tv_usec + (double)used->ru_stime.tv_usec);
 }
 
+bool gc_os_set_variable(const char *name, const char *value) {
+    return setenv(name, value, 1) == 0;
+}
+
 double gc_os_processor_seconds(void) {
     struct rusage used;
     return getrusage(RUSAGE_SELF, &used) == 0 ? seconds_of(&used) : 0;

@@ -93,6 +93,10 @@ static double seconds_of(FILETIME time) {
     return 1e-7 * (double)((uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime);
 }
 
+bool gc_os_set_variable(const char *name, const char *value) {
+    return _putenv_s(name, value) == 0;
+}
+
 double gc_os_processor_seconds(void) {
     FILETIME begin, end, kernel, user;
     return GetProcessTimes(GetCurrentProcess(), &begin, &end, &kernel, &user) ? seconds_of(kernel) + seconds_of(user)

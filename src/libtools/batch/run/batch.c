@@ -480,15 +480,26 @@ static gc_batch_share divide_batch(const batch_state *s, const gc_batch_rates *r
     return gc_batch_divide(rates, s->progress.total / ranks, gc_processor_count(), devices);
 }
 
-/* Returns whether GPUs may shorten the batch, before the cores are measured: these may be several times as slow as
- * their costs. */
+/* Cores may be so many times as slow as their costs before they are measured. */
+static const double slower = 4;
+
+/* Returns whether GPUs may shorten the batch. */
 static bool gpus_may_help(batch_state *s) {
-    static const double slower = 4;
     gc_batch_rates rates;
     if (!estimate_rates(s, false, &rates))
         return false;
     rates.cpu *= batch_has_ranks(s) ? 1 : slower;
     return divide_batch(s, &rates, 1).devices > 0;
+}
+
+/* Returns whether a second GPU, which takes time to start, saves none: before the driver tells which there are. */
+static bool one_gpu_serves(batch_state *s) {
+    const gc_worker w = make_worker(s, -1);
+    gc_batch_rates rates;
+    if (!gc_batch_estimate(&w, &gc_batch_slow_gpu, &rates))
+        return false;
+    rates.cpu *= slower;
+    return divide_batch(s, &rates, 2).devices == 1;
 }
 
 /* Returns the division by the measured seconds of a core for an entry (0: not known). */
@@ -508,6 +519,8 @@ static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
     int count;
     if (!batch_has_ranks(s)) {
         s->shared = s->todo_gpus < s->todo_count || gpus_may_help(s);
+        if (s->shared && s->batch->one_gpu && !s->batch->device && one_gpu_serves(s))
+            s->batch->one_gpu(s->batch->context);
         return GPUCONV_OK;
     }
     if (!gpus_may_help(s))

@@ -41,6 +41,9 @@ typedef struct gc_batch {
     bool absolute;         /* a list of outputs has absolute paths */
     const gc_ranks *ranks; /* NULL: one process */
     const volatile int *cancel;
+    /* Called before the driver of the GPUs starts, by the caller's thread alone, if one GPU serves the whole batch; the
+     * others may be hidden then. NULL: all of them are used. */
+    void (*one_gpu)(void *context);
     void (*progress)(void *context, const gc_batch_progress *progress); /* ten times a second and at the end; or NULL */
     void (*note)(void *context, const char *text);                      /* receives messages for the user; or NULL */
     /* Receives the reasons of failures at the end, the most frequent first, with one complete message each; or NULL. */

@@ -39,6 +39,16 @@ void gc_batch_measured(gc_batch_rates *rates, double seconds) {
 
 enum { SAMPLES = 4 /* rows that are opened */ };
 
+const gc_device gc_batch_slow_gpu = {.threads = 1,
+                                     .multiprocessors = 40,
+                                     .lanes = 64,
+                                     .clock = 1.59e9,
+                                     .bandwidth = 320e9,
+                                     .memory = 16e9,
+                                     .shared_memory = 65536,
+                                     .resident_shared_memory = 65536,
+                                     .resident_threads = 1024};
+
 /* A GPU convolves after its driver, its context and its kernels are loaded; page-locked memory of the slots and the end
  * of the process take somewhat longer than these, and busy cores half as much again. A further GPU takes nearly as long
  * as the first (H200, 16 and 32 cores). */

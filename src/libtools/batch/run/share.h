@@ -45,4 +45,7 @@ void gc_batch_measured(gc_batch_rates *rates, double seconds);
  * takes no time. Returns false if no row could be opened. */
 bool gc_batch_estimate(const gc_worker *worker, const gc_device *gpu, gc_batch_rates *rates);
 
+/* The slowest GPU to expect in a host that has several: a Tesla T4. */
+extern const gc_device gc_batch_slow_gpu;
+
 #endif
