@@ -28,8 +28,8 @@ gpuconv_ir *harness_square_ir(int channels, bool dense, int64_t frames);
 void harness_check_history(const gpuconv_ir *ir, const char *words);
 
 /* The tests of engines run on the CPU. tests/gpu compiles the same files with HARNESS_CUDA, for a GPU.
- * HARNESS_ALGORITHMS: how many of harness_algorithms take any response. harness_quick: a sanitizer watches the GPU, so
- * that few cases have to do. */
+ * HARNESS_ALGORITHMS: how many of harness_algorithms take any response. harness_quick: runs fewer cases, because a
+ * sanitizer makes the GPU slow. */
 #ifdef HARNESS_CUDA
 #define HARNESS_BACKEND GPUCONV_BACKEND_CUDA
 enum { HARNESS_ALGORITHMS = 3 };

@@ -32,7 +32,8 @@ double gc_room_centre(int band) {
     return ldexp(62.5, band);
 }
 
-double gc_room_weight(int band, int bands, double hz) {
+/* Returns the weight of one of `bands` bands at a frequency. */
+static double band_weight(int band, int bands, double hz) {
     const double place = fmin(fmax(log2(fmax(hz, 1) / 62.5), 0), bands - 1), off = fabs(place - band);
     return off < 1 ? 0.5 + 0.5 * cos(PI * off) : 0;
 }
@@ -233,7 +234,7 @@ float *gc_room_band_filters(const gc_rooms *r) {
     bool good = re && taps;
     for (int b = 0; b < r->bands && good; b++) {
         for (int64_t k = 0; k < design; k++) {
-            re[k] = gc_room_weight(b, r->bands, (double)gc_min(k, design - k) * r->job.rate / (double)design);
+            re[k] = band_weight(b, r->bands, (double)gc_min(k, design - k) * r->job.rate / (double)design);
             im[k] = 0;
         }
         good = gc_fourier(re, im, design, 1);

@@ -51,9 +51,6 @@ gpuconv_status gc_room_check(const gpuconv_room *room, int64_t index, gpuconv_er
 /* Returns the centre of a band in Hz. */
 double gc_room_centre(int band);
 
-/* Returns the weight of one of `bands` bands at a frequency. */
-double gc_room_weight(int band, int bands, double hz);
-
 /* Returns the distance of two places in metres. */
 double gc_room_distance(const double a[3], const double b[3]);
 

@@ -48,7 +48,7 @@ static const char material_words[] =
     "brick|painted-brick|concrete|block|painted-block|plaster|plasterboard|glass|window|tile|"
     "wood|parquet|linoleum|plywood|carpet|carpet-on-foam|curtain|heavy-curtain|seats|audience";
 
-const char gc_pattern_words[] = "omni|wide-cardioid|cardioid|supercardioid|hypercardioid|figure-eight";
+static const char pattern_words[] = "omni|wide-cardioid|cardioid|supercardioid|hypercardioid|figure-eight";
 static const double pattern_omni[] = {1, 0.75, 0.5, 0.37, 0.25, 0};
 
 /* Returns which of 1, 6 (125 to 4000 Hz) or 9 values belongs to an octave; -1 for another number of values. */
@@ -215,7 +215,7 @@ static bool parse_value(gc_room_set *set, int key, const char *value) {
     case MATERIALS:
         return parse_walls(keys[key][0], value, set);
     case PATTERN:
-        return (set->pattern = gc_word_find(value, strlen(value), gc_pattern_words)) >= 0;
+        return (set->pattern = gc_word_find(value, strlen(value), pattern_words)) >= 0;
     case SOFA:
         return *value && !strpbrk(value, "=|\"") && strlen(value) < sizeof set->sofa &&
                memcpy(set->sofa, value, strlen(value) + 1);
@@ -247,7 +247,7 @@ gpuconv_status gc_room_set_put(gc_room_set *set, const char *key, const char *va
     if (k == count - 1)
         return read_receivers(value, set, error);
     if (k == PATTERN || k == MATERIALS)
-        gc_word_list(k == PATTERN ? gc_pattern_words : material_words, names, sizeof names);
+        gc_word_list(k == PATTERN ? pattern_words : material_words, names, sizeof names);
     if (!parse_value(set, k, value))
         return gc_fail(error, GPUCONV_ERROR_ARGUMENT, "%s '%.60s': %s%s", key, value, keys[k][1], names);
     if ((k == RT60 && *set->walls) || ((k == ABSORPTION || k == MATERIALS) && set->rt60[0].high > 0))
@@ -315,7 +315,7 @@ char *gc_room_set_text(const gc_room_set *set, int source) {
            put_points(&t, "source", set->source + (source < 0 ? 0 : source), source < 0 ? set->sources : 1) &&
            put_points(&t, "receiver", set->receiver, set->receivers);
     if (set->pattern) {
-        const char *word = gc_pattern_words;
+        const char *word = pattern_words;
         for (int i = 0; i < set->pattern; i++)
             word = strchr(word, '|') + 1;
         good = good && put(&t, " pattern=%.*s", (int)strcspn(word, "|"), word);

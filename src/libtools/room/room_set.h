@@ -31,9 +31,6 @@ typedef struct gc_room_set {
     gpuconv_room_point source[GC_ROOM_SOURCES], receiver[GC_ROOM_RECEIVERS];
 } gc_room_set;
 
-/* Words of `pattern`, for gc_word_find. */
-extern const char gc_pattern_words[];
-
 /* Sets *set to one drawn receiver and defaults. */
 void gc_room_set_init(gc_room_set *set);
 

@@ -72,11 +72,7 @@ typedef struct gc_cuda_algorithm {
                        cudaStream_t stream);
 } gc_cuda_algorithm;
 
-/* The algorithms of streams: USE(name) for each, in the order of reports. */
-#define GC_CUDA_STREAMS(USE) USE(gc_cuda_direct) USE(gc_cuda_overlap_save) USE(gc_cuda_partitioned) USE(gc_cuda_dense)
-#define GC_CUDA_DECLARE(name) extern const gc_cuda_algorithm name;
-GC_CUDA_STREAMS(GC_CUDA_DECLARE)
-#undef GC_CUDA_DECLARE
+extern const gc_cuda_algorithm gc_cuda_direct, gc_cuda_overlap_save, gc_cuda_partitioned, gc_cuda_dense;
 
 /* The algorithms of streams, rows (cuda_arrays.h) and banks; NULL ends the array. */
 extern const gc_algorithm *const gc_cuda_algorithms[];

@@ -2,6 +2,16 @@
 #include "cuda_algorithm.h"
 #include "cuda_arrays.h"
 
-#define ROW_OF(name) &(name).row,
-
-const gc_algorithm *const gc_cuda_algorithms[] = {GC_CUDA_STREAMS(ROW_OF) GC_CUDA_ROWS(ROW_OF) & gc_bank_levels, NULL};
+const gc_algorithm *const gc_cuda_algorithms[] = {&gc_cuda_direct.row,
+                                                  &gc_cuda_overlap_save.row,
+                                                  &gc_cuda_partitioned.row,
+                                                  &gc_cuda_dense.row,
+                                                  &gc_rows_chip.row,
+                                                  &gc_rows_three_pass.row,
+                                                  &gc_rows_direct.row,
+                                                  &gc_rows_short.row,
+                                                  &gc_rows_toeplitz.row,
+                                                  &gc_rows_tensor.row,
+                                                  &gc_rows_varying.row,
+                                                  &gc_bank_levels,
+                                                  NULL};

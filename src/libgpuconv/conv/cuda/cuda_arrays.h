@@ -128,14 +128,8 @@ struct gc_cuda_rows {
     cudaError_t (*run)(const gc_cuda_call *call, cudaStream_t stream);
 };
 
-/* The algorithms of rows: USE(name) for each. */
-#define GC_CUDA_ROWS(USE)                                                                                              \
-    USE(gc_rows_chip)                                                                                                  \
-    USE(gc_rows_three_pass) USE(gc_rows_direct) USE(gc_rows_short) USE(gc_rows_toeplitz) USE(gc_rows_tensor)           \
-        USE(gc_rows_varying)
-#define GC_ROWS_DECLARE(name) extern const gc_cuda_rows name;
-GC_CUDA_ROWS(GC_ROWS_DECLARE)
-#undef GC_ROWS_DECLARE
+extern const gc_cuda_rows gc_rows_three_pass, gc_rows_chip, gc_rows_direct, gc_rows_short, gc_rows_tensor,
+    gc_rows_toeplitz, gc_rows_varying;
 
 /* Returns the index of the kernels with transforms of `points` real points (0: none is needed); -1 if the algorithm has
  * none or the device does not have their shared memory. */
