@@ -901,7 +901,7 @@ GPUCONV_API int64_t gpuconv_motion_late(const gpuconv_motion *motion);    /**< f
 
 /**
  * @defgroup gpuconv_group_config Configuration
- * What a plan chooses from.
+ * The choices of a plan.
  * @{
  */
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Where the words of a text go. */
+/* The lines of a wrapped text. */
 typedef struct gc_wrap {
     int margin; /* column in which every line after the first one begins */
     int width;  /* columns of a line; a longer word exceeds them */

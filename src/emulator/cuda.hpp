@@ -1,5 +1,6 @@
-// What CUDA declares, for a kernel that is compiled for the CPU by the host's C++ compiler. compile.c includes this
-// header before the student's source, and rewrite.c has turned launches and dynamic shared memory into its functions.
+// The declarations of CUDA, for a kernel that is compiled for the CPU by the host's C++ compiler. compile.c includes
+// this header before the student's source, and rewrite.c has turned launches and dynamic shared memory into its
+// functions.
 #pragma once
 #include "interface.h"
 

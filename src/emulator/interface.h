@@ -15,7 +15,7 @@ typedef struct gc_emulator_index {
 typedef struct gc_emulator_launch {
     gc_emulator_index grid, block;
     unsigned long shared_bytes;         /* dynamic shared memory */
-    void (*body)(const void *argument); /* what one thread does */
+    void (*body)(const void *argument); /* the code of a thread */
     const void *argument;
     unsigned long argument_bytes;
     const void *function; /* of the host, which calls the kernel */

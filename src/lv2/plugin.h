@@ -48,12 +48,12 @@ typedef struct delay_tap {
 typedef struct delay_line {
     float *samples;      /* inputs x capacity */
     int64_t capacity;    /* frames */
-    int64_t position;    /* where the next frame is written */
+    int64_t position;    /* place of the next frame */
     int64_t fade_frames; /* of a crossfade */
     delay_tap predelay[SLOTS], dry;
 } delay_line;
 
-/* What shows that a file was changed. */
+/* The signs that a file was changed. */
 typedef struct file_state {
     uint64_t inode; /* 0: there is no file */
     int64_t bytes, changed;

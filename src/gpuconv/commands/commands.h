@@ -48,7 +48,7 @@ void gc_fill_words(void);
 /* A command has the texts in a static array `given_settings`, whose lines of the option table
  * GC_SETTINGS_OF_...(GC_SETTING_OPTION) makes. */
 
-/* What an option was given: a text, a list of texts that ends with NULL, or, for a flag, not 0. */
+/* The value of an option: a text, a list of texts that ends with NULL, or, for a flag, not 0. */
 typedef union gc_given {
     char *text;
     char **list;

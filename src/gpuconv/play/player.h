@@ -49,7 +49,7 @@ typedef struct gc_player_view {
     double rate;
     int outputs;
     int response;                     /* index of the selected one */
-    const char *applied;              /* what was done to that response, such as resampling; "": nothing */
+    const char *applied;              /* changes of that response, such as resampling; "": none */
     float peak[GC_PLAYER_CHANNELS];   /* since the last snapshot */
     bool clipped[GC_PLAYER_CHANNELS]; /* since the beginning */
     double mean_load, worst_load;     /* of the callback: time taken, relative to the duration of a block */

@@ -66,7 +66,7 @@ struct gc_player {
 
     /* Used by the control functions only. */
     double head[3];    /* yaw, pitch, roll */
-    char applied[400]; /* what was done to the selected response */
+    char applied[400]; /* changes of the selected response */
 
     /* Playback. */
     _Atomic double rate; /* of the device in Hz */
@@ -96,7 +96,7 @@ struct gc_player {
     int64_t tail_frames_left;        /* -1: the file has not ended */
     float *scratch;                  /* 2 inputs + outputs planes of a chunk, then one interleaved chunk */
     float *history;                  /* the last GC_PLAYER_HISTORY frames of each input */
-    int64_t history_at;              /* where the next frame is written */
+    int64_t history_at;              /* place of the next frame */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* What gpulab shows: the code of the modules, chapters, tables and the page. */
+/* The texts and pages of gpulab: the code of the modules, chapters, tables and the page. */
 #ifndef GPULAB_PAGES_H
 #define GPULAB_PAGES_H
 

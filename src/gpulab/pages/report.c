@@ -99,7 +99,7 @@ enum { MAX_COLUMNS = 8, MAX_ROWS = 100000 };
 
 static const double max_number = 1e18, min_positive = 1e-18;
 
-/* Where the check is, for messages. */
+/* The place of the check, for messages. */
 typedef struct position {
     const char *path, *part; /* the file; the member of the report */
     size_t row;              /* in that member, from 0 */

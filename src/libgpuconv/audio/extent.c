@@ -1,5 +1,5 @@
 /*
- * What the headers of files state, found without libsndfile.
+ * The length and format that the headers of files state, found without libsndfile.
  *
  * WAV, RF64 and BW64. A chunk is a name of four bytes, a size of four bytes and that many bytes of data, padded to an
  * even number. The header for libsndfile contains, in this order: RIFF or RF64, the sizes of an RF64, `fmt `, `fact`,

@@ -1,4 +1,4 @@
-/* What the header of a file states, found without decoding.
+/* The length and format that the header of a file states, found without decoding.
  *
  * libsndfile 1.2 does not end on some damaged headers of WAV, RF64 and BW64. It therefore reads a header that
  * gc_riff_parse writes: the format, the metadata that are valid, and the true sizes. In other files it

@@ -27,7 +27,7 @@ gc_audio_info gc_audio_info_float(int channels, int rate, int64_t frames);
 /* Returns the same for 24-bit integer samples. */
 gc_audio_info gc_audio_info_s24(int channels, int rate, int64_t frames);
 
-/* Which kinds of files are opened. */
+/* The kinds of files that are opened. */
 typedef enum gc_input_kind {
     GC_INPUT_ANY,          /* regular files and pipes; no kind has devices, which may never end */
     GC_INPUT_REGULAR,      /* regular files: nothing that blocks or never ends */
@@ -160,7 +160,7 @@ void gc_writer_free(gc_writer *writer);
 
 /* How to read the file of a response, beyond what the file states. */
 typedef struct gc_ir_form {
-    gc_input_kind kind; /* which kinds of files are read */
+    gc_input_kind kind; /* the kinds of files that are read */
     const char *raw;    /* as in gc_input_options */
     double rate;        /* of a file that states none; 0: such a file is refused */
 } gc_ir_form;

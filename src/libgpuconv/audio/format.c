@@ -75,7 +75,7 @@ static const named_container containers[] = {
     {"avr", SF_FORMAT_AVR, false},   {"xi", SF_FORMAT_XI, false},      {"wve", SF_FORMAT_WVE, false},
     {"mpc", SF_FORMAT_MPC2K, false}, {"mpc2k", SF_FORMAT_MPC2K, false}};
 
-/* What an encoding keeps. In BLOCKS every sample, or block of samples, is decoded by itself. */
+/* The losses of an encoding. In BLOCKS every sample, or block of samples, is decoded by itself. */
 typedef enum loss { LOSSY, BLOCKS, LOSSLESS } loss;
 
 /* An encoding. Several names may stand for one. Encodings that are not listed are lossy and are read as floats. */
@@ -396,7 +396,7 @@ static SF_VIRTUAL_IO memory_io = {memory_length, memory_seek, memory_read, memor
 
 /* ---- The test ---------------------------------------------------------------------------------------------------- */
 
-/* What a caller of gc_format_try does with the file. */
+/* The functions of a caller of gc_format_try. */
 typedef struct visitor {
     void (*fill)(void *context, SNDFILE *file), (*look)(void *context, SNDFILE *file);
     void *context;

@@ -402,7 +402,7 @@ struct gc_reader {
     /* libsndfile reads from one of the two: */
     gc_buffered_io disk;        /* a regular file; its descriptor is owned, -1: none */
     unsigned char *header;      /* the header of `disk` that libsndfile reads; NULL: that of the file */
-    SF_INFO initial;            /* what libsndfile is told of `disk` before it reads the header */
+    SF_INFO initial;            /* the format of `disk` that libsndfile gets before it reads the header */
     gc_link *link;              /* Ogg: its streams, one after the other; else NULL */
     int links, current;         /* `current`: the one that is open */
     int64_t link_at;            /* its first frame in the whole */

@@ -399,7 +399,7 @@ typedef struct gc_backend {
 /* Use gc_backend_find: the CUDA backend is in a module. */
 extern const gc_backend gc_backend_cpu, gc_backend_cuda;
 
-/* What the module of the CUDA backend exports, by the name GC_CUDA_MODULE. The module has copies of the functions of
+/* The export of the module of the CUDA backend, by the name GC_CUDA_MODULE. The module has copies of the functions of
  * this library that it needs, and none of the library's state: a module of another version is refused. */
 typedef struct gc_cuda_module {
     const char *version;

@@ -22,7 +22,7 @@ const double gc_file_seconds = 50e-6, gc_file_byte_seconds = 0.3e-9, gc_file_wri
 const double gc_image_seconds = 5e-9, gc_room_frame_seconds = 65e-9, gc_room_octaves_seconds = 250e-9,
              gc_room_ears_seconds = 2e-6;
 
-/* What the built-in time of an operation follows from. */
+/* The rate from which the built-in time of an operation follows. */
 typedef enum rate {
     SECONDS,       /* nothing: `work` is the time */
     MULTIPLY_ADDS, /* those of the whole device per second */

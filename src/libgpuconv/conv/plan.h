@@ -192,7 +192,7 @@ enum { GC_BOUNDED_SLOTS = 3 };
 
 typedef struct gc_algorithm gc_algorithm;
 
-/* Who executes a convolution, and so which algorithms are considered. */
+/* The executor of a convolution, which decides the algorithms that are considered. */
 typedef enum gc_problem_kind { GC_STREAM = 0, GC_ROWS, GC_ROW, GC_BANK } gc_problem_kind;
 
 /* The routes of prepared responses; `routes` is 0 if there are none. */
@@ -214,7 +214,7 @@ typedef enum gc_job_arrays {
  * gates have one type, and all steps are 1. */
 typedef enum gc_job_gates { GC_GATE_PRE = 1, GC_GATE_POST = 2, GC_GATE_SKIP = 4, GC_GATES_ALIKE = 8 } gc_job_gates;
 
-/* What rows read and write, whatever the operation. */
+/* The shape of a job on rows, whatever the operation. */
 typedef struct gc_job_shape {
     gpuconv_arrays_operation operation;
     gc_job_routes routes;

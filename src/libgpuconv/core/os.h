@@ -1,4 +1,4 @@
-/* What differs between operating systems; no other file asks for which one it is compiled. */
+/* Functions that differ between operating systems; no other file asks for which one it is compiled. */
 #ifndef GC_CORE_OS_H
 #define GC_CORE_OS_H
 

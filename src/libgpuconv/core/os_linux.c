@@ -1,4 +1,4 @@
-/* What differs between Linux, with glibc or musl, and other POSIX systems. */
+/* Functions of os.h in which Linux, with glibc or musl, differs from other POSIX systems. */
 #include "os.h"
 
 #include "memory.h"

@@ -1,4 +1,4 @@
-/* What differs between macOS and other POSIX systems. */
+/* Functions of os.h in which macOS differs from other POSIX systems. */
 #include "os.h"
 
 #include "memory.h"

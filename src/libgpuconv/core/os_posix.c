@@ -1,4 +1,4 @@
-/* What differs between operating systems, as far as POSIX systems agree. */
+/* Functions of os.h that are the same on all POSIX systems. */
 #include "os.h"
 
 #include "files.h"

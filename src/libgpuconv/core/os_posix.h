@@ -1,4 +1,4 @@
-/* What os_posix.c needs of os_linux.c or os_macos.c. */
+/* Functions of os_linux.c and os_macos.c that os_posix.c needs. */
 #ifndef GC_CORE_OS_POSIX_H
 #define GC_CORE_OS_POSIX_H
 

@@ -1,4 +1,4 @@
-/* What differs between operating systems, for Windows with mingw-w64. windows/ has the functions of POSIX that all
+/* Functions of os.h for Windows with mingw-w64. windows/ has the functions of POSIX that all
  * files use. */
 #include "os.h"
 

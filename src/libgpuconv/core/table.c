@@ -162,7 +162,7 @@ static bool is_row(const char *line, char separator) {
     return is_digit(*line) || *line == ',' || (*line == '.' && is_digit(line[1])) || (*line == ';' && separator == ';');
 }
 
-/* What rows of numbers have between and in the numbers. */
+/* The separators and decimal signs of rows of numbers. */
 typedef struct signs {
     bool semicolon, tab, blank, point;
     bool tight, spaced, loose; /* commas between two digits, with a blank on one side, and others */

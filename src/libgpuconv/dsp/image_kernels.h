@@ -35,7 +35,7 @@ typedef struct gc_image_row {
     int taps;
 } gc_image_row;
 
-/* Where images at random places lie: number i is in shell i, shells of `shell` metres, around the first receiver. It
+/* A field of images at random places: number i is in shell i, shells of `shell` metres, around the first receiver. It
  * gets the reflections of the room's repetition in which it lies, and moves as the source and the receiver are moved
  * against the first ones. */
 typedef struct gc_image_field {

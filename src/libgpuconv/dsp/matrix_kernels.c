@@ -27,7 +27,7 @@ ALWAYS_INLINE complex_vec load_pair(const float *p) {
     return (complex_vec){load(p), load(p + LANES)};
 }
 
-/* Where a tile begins, at one pair of the slab. */
+/* The begin of a tile, at one pair of the slab. */
 typedef struct tile_at {
     const float *h, *x;
     float *y;

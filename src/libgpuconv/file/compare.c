@@ -52,7 +52,7 @@ typedef struct gc_way {
     double residual;                  /* dB, relative to the first way; NaN: the first way itself */
 } gc_way;
 
-/* What was measured. */
+/* The measured figures of a job. */
 typedef struct gc_comparison {
     const gc_file_task *task; /* the finished job */
     gc_way way[GC_WAYS];

@@ -8,14 +8,14 @@
 
 #include <stdatomic.h>
 
-/* Which frames of a result are written: from `skip` up to the number of input frames plus `after`. Within the tail,
+/* The frames of a result that are written: from `skip` up to the number of input frames plus `after`. Within the tail,
  * frames after the last sample of magnitude `floor` or more are left out; 0: none. */
 typedef struct gc_window {
     int64_t skip, after;
     float floor;
 } gc_window;
 
-/* What it follows from. */
+/* The values from which gc_window follows. */
 typedef struct gc_window_wish {
     const gpuconv_job *job; /* mode, tail and tail_floor */
     double rate;            /* of the input, Hz */

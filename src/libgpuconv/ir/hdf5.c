@@ -26,8 +26,8 @@
 struct gc_hdf5 {
     const char *path, *set;             /* the file, and the data set that is read; NULL: none yet */
     int fd, offset_bytes, length_bytes; /* sizes of addresses and lengths in the file */
-    uint64_t base, size, root; /* where addresses begin; bytes from there; address of the root group's header */
-    int64_t budget;            /* bytes of metadata that may still be read: the end of every loop in a file */
+    uint64_t base, size, root;          /* origin of addresses; bytes from there; address of the root group's header */
+    int64_t budget;                     /* bytes of metadata that may still be read: the end of every loop in a file */
     gpuconv_status status;
     gpuconv_error *error;
 };
@@ -984,7 +984,7 @@ typedef struct gc_hdf5_array {
     uint64_t first, count, address; /* of the run: its first element, their number, where they are */
 } gc_hdf5_array;
 
-/* Where a chunk is in the file. Bit i of left_out: the chunk is without filter i. */
+/* The place of a chunk in the file. Bit i of left_out: the chunk is without filter i. */
 typedef struct gc_hdf5_place {
     uint64_t address, bytes;
     uint32_t left_out;

@@ -55,7 +55,7 @@ typedef enum gc_hdf5_index {
     GC_HDF5_TREE_2
 } gc_hdf5_index;
 
-/* A data set: what its object header states. */
+/* A data set, as its object header states it. */
 typedef struct gc_hdf5_set {
     const char *name;
     gc_hdf5_space space;

@@ -483,7 +483,7 @@ typedef struct side {
 typedef struct brutefir {
     matrix *matrix;
     gc_lines *lines;
-    const char *at;   /* what comes next of the current line; NULL: the first line was not read yet */
+    const char *at;   /* the rest of the current line; NULL: the first line was not read yet */
     config_word word; /* the current one */
     side input, output;
     coefficient *coeff;
@@ -686,7 +686,7 @@ static gpuconv_status read_integers(brutefir *b, const char *what, int64_t most,
     return status;
 }
 
-/* What a block of channels says of its device. */
+/* The lines of a block of channels about its device. */
 typedef struct device {
     int64_t open, used[MOST], mapping[MOST];
     int uses, mappings; /* numbers in the lists */

@@ -5,7 +5,7 @@
 #include "gpuconv.h"
 #include "libgpuconv/audio/file.h"
 
-/* Where a response comes from. */
+/* The source of a response. */
 typedef struct gc_response_source {
     const char *path;
     gc_input_kind kind;      /* the kinds of files that `path` may be; all others that are named are regular files */

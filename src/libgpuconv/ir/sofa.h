@@ -89,7 +89,7 @@ gc_sofa_form gc_sofa_form_of(const gpuconv_sofa *sofa, bool interpolated);
 gpuconv_status gc_sofa_respond(const gpuconv_sofa *sofa, const gc_blend *blend, gc_sofa_form form, float *to,
                                int64_t stride, gpuconv_error *error);
 
-/* Where a response is written: zeroed taps, and as much memory to work in. */
+/* The memory of a response: zeroed taps, and as much memory to work in. */
 typedef struct gc_span {
     float *taps, *work;
     int64_t frames;

@@ -5,7 +5,7 @@
 
 #include "sofa.h"
 
-/* Where the channels of an input come from. */
+/* The directions of the channels of an input. */
 typedef struct gc_directions {
     int count;
     double at[GC_MAX_CHANNELS][3]; /* x front, y left, z up; metres */

@@ -94,7 +94,7 @@ static inline gpuconv_arrays_job gc_timed_job(const gc_rows_timing *t, const gpu
     return job;
 }
 
-/* What was timed of the FFT library of a processor. */
+/* The times of the FFT library of a processor. */
 typedef struct gc_reference {
     char name[64]; /* library, form and transform size */
     /* Seconds of the transforms alone, by run; the first is NaN if they were not measured. */

@@ -1,4 +1,4 @@
-/* Where sources are, and how the head is turned, at the moments of a chunk. */
+/* The places of sources and the turn of the head at the moments of a chunk. */
 #include "head.h"
 #include "libgpuconv/dsp/delay_line.h"
 #include "motion.h"

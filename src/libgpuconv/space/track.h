@@ -16,7 +16,7 @@ typedef struct gc_track {
     double *value;       /* rows x GC_TRACK_VALUES */
 } gc_track;
 
-/* What a text has. */
+/* The form of a text. */
 typedef struct gc_track_form {
     const char *what;                                                    /* of a row, in messages */
     const char *syntax, *ranges;                                         /* of a row, in messages */

@@ -60,7 +60,7 @@ typedef struct gc_decay_line {
 
 /* ---- Parameters -------------------------------------------------------------------------------------------------- */
 
-/* What decides a parameter other than the room. */
+/* The causes other than the room that decide a parameter. */
 typedef enum gc_doubt {
     GC_DOUBT_FILTER = 1,  /* bandwidth times decay time is below 4: the filter's own decay decides (ISO 3382-2, 7.3) */
     GC_DOUBT_NOISE20 = 2, /* impulse-to-noise ratio below 35 dB: T20 is doubtful (ISO 3382-1, 5.3.3) */

@@ -160,7 +160,7 @@ static bool replace(work *w, const gc_octave_band *band, int count, int k, int64
         model += exp(-2 * fall * (double)(n - from));
     }
     level = model > 0 ? fmax(level, 0) / model : noise;
-    for (int64_t n = from; n < w->total; n++) { /* what was there fades out */
+    for (int64_t n = from; n < w->total; n++) { /* the old samples fade out */
         const double part = fmin(1, (double)(n - from) / (double)fade);
         w->sum[n] += (cos(M_PI / 2 * part) - 1) * w->re[n];
     }

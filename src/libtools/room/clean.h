@@ -10,7 +10,7 @@ typedef struct gc_clean_options {
     double seconds; /* length of the result, that of the response to 600; 0: that of the response */
 } gc_clean_options;
 
-/* What was done to a band of a channel. */
+/* The change of a band of a channel. */
 typedef struct gc_clean_band {
     double nominal; /* Hz, of the octave */
     double from;    /* seconds from which the band is replaced; NaN: it is unchanged */

@@ -62,7 +62,7 @@ typedef struct gc_correction_options {
 
 enum { GC_CORRECTION_PER_OCTAVE = 48, GC_CORRECTION_POINTS = 14 * GC_CORRECTION_PER_OCTAVE };
 
-/* What a correction does to a channel. Curves are in dB, relative to the common level of the channels in the range. */
+/* The effect of a correction on a channel. Curves are in dB, relative to the channels' common level in the range. */
 typedef struct gc_corrected {
     double before[GC_CORRECTION_POINTS],
         after[GC_CORRECTION_POINTS];    /* measured, averaged over the positions, smoothed */
@@ -79,7 +79,7 @@ typedef struct gc_corrected {
 
 enum { GC_CORRECTION_EARS = 16, GC_CORRECTION_OCTAVES = 10 /* from 31.5 Hz to 16 kHz */ };
 
-/* What a matrix of filters does at an ear in an octave, in dB. NaN: the octave is not in the range. */
+/* The effect of a matrix of filters at an ear in an octave, in dB. NaN: the octave is not in the range. */
 typedef struct gc_separation {
     double before, after; /* energy of the ear's own signal relative to that of the others; before: of loudspeaker k for
                              ear k, if there are as many as ears */

@@ -1,4 +1,4 @@
-/* What a correction does, as a report, drawings and a page. */
+/* The results of a correction as a report, drawings and a page. */
 #include "correct.h"
 
 #include "libgpuconv/core/error.h"

@@ -16,7 +16,7 @@ typedef struct gc_microphone {
     double sensitivity; /* dB SPL of 0 dBFS RMS; NaN: unknown */
 } gc_microphone;
 
-/* What describes the microphones. */
+/* The files that describe the microphones. */
 typedef struct gc_microphone_files {
     const char *const *calibration; /* calibration files, ended by NULL: one for all, or one for each; NULL: flat */
     const char *calibrator;         /* recording of a calibrator: one channel for all, or one for each; NULL: none */

@@ -1,4 +1,4 @@
-/* Where the parts of the plug-in's window are, and how places relate to values. */
+/* The places of the parts of the plug-in's window, and the values of places. */
 #include "window.h"
 
 #include <math.h>

@@ -122,7 +122,7 @@ static void refresh_list(window *w) {
 
 static void open_folder(window *w, const char *path) {
     *w->search = '\0';
-    (void)folder_read(&w->folder, path); /* what fitted into memory is shown */
+    (void)folder_read(&w->folder, path); /* without memory only a part is shown */
     refresh_list(w);
 }
 
@@ -555,7 +555,7 @@ static void press_button(window *w, int index) {
         show_slot(w, true);
     } else {
         *w->search = '\0';
-        (void)folder_read_recent(&w->folder); /* what fitted into memory is shown */
+        (void)folder_read_recent(&w->folder); /* without memory only a part is shown */
         refresh_list(w);
     }
 }

@@ -171,7 +171,8 @@ void window_show_path(window *w, int slot, const char *path);
 /* Shows why a response was not loaded, until Escape is pressed or another one is; "": nothing. */
 void window_show_error(window *w, const char *error);
 
-/* Where the parts are. Rows of the list are ROW high, those of knobs KNOB_HEIGHT and more in a larger window. */
+/* Places of the parts of the window. Rows of the list are ROW high, those of knobs KNOB_HEIGHT and more in a larger
+ * window. */
 enum { ROW = 20, KNOB_HEIGHT = 88 };
 rectangle window_list(const window *w);
 rectangle window_search(const window *w);

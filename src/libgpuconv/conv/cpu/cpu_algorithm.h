@@ -46,7 +46,7 @@ static inline const gc_cpu_algorithm *gc_cpu_algorithm_of(const gc_choice *choic
 
 /* ---- What the rows share (cpu_cost.c) ---------------------------------------------------------------------------- */
 
-/* What most algorithms may take: bytes for a transform size, or times the bytes of the smallest size. */
+/* The memory that most algorithms may take: bytes for a transform size, or times the bytes of the smallest size. */
 #define GC_CPU_THRIFT 72e6
 #define GC_CPU_EXCESS 1.5
 

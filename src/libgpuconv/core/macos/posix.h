@@ -1,4 +1,4 @@
-/* What gpuconv uses of POSIX and of other systems and the headers of macOS lack. CMake includes this header first in
+/* Functions and types that gpuconv uses and the headers of macOS lack. CMake includes this header first in
  * every file that is compiled for macOS. */
 #ifndef GC_CORE_MACOS_POSIX_H
 #define GC_CORE_MACOS_POSIX_H

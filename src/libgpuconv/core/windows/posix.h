@@ -34,7 +34,7 @@ enum { GC_WINDOWS_PATH = 4096 };
 int gc_windows_open(const char *path, int flags, ...);
 #define fopen(path, mode) gc_windows_fopen(path, mode)
 FILE *gc_windows_fopen(const char *path, const char *mode);
-/* What is written is lost. */
+/* Loses the bytes that are written. */
 #define fmemopen(bytes, room, mode) ((void)(bytes), (void)(room), fopen("NUL", mode))
 
 #undef stat

@@ -92,7 +92,7 @@ typedef struct gc_source {
     double gain, start; /* dB; seconds after the beginning of the output */
 } gc_source;
 
-/* What few entries have. */
+/* The rare values of an entry. */
 typedef struct gc_extra {
     gc_source *source; /* further sources */
     int sources;
@@ -117,12 +117,12 @@ typedef struct gc_entry {
     bool random_offset;              /* the offset is drawn from `seed`, such that `length` fits */
     bool shared;                     /* other entries name the same response */
     uint64_t seed;
-    const gc_recipe *recipe; /* what entries have in common; NULL: gc_recipe_default() */
+    const gc_recipe *recipe; /* the common settings of entries; NULL: gc_recipe_default() */
     gc_extra *extra;         /* NULL: one source, nothing else */
     char *refusal;           /* why the entry cannot be processed; NULL: it can */
 } gc_entry;
 
-/* What kind of list the entries come from, which is also the kind of the list of outputs. */
+/* The kind of the list of the entries, which is also that of the list of outputs. */
 typedef enum gc_list_kind {
     GC_LIST_TABLE = 0,    /* columns of our own; no list of outputs besides results.jsonl */
     GC_LIST_KALDI,        /* wav.scp */

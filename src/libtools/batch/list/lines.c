@@ -193,7 +193,7 @@ char *gc_kaldi_path(char *line, double *weight, const char **why) {
 
 /* ---- lhotse, as lhotse 1.x writes ---- */
 
-/* What makes files of everything that lhotse computes when it loads. */
+/* The advice for cuts that lhotse computes when it loads them. */
 #define GC_LHOTSE_SAVE "write files first, by cuts.save_audios(FOLDER), and use what it returns"
 
 /* Returns the path of a recording that is one file. NULL: *why is the reason. */

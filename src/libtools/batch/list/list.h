@@ -1,4 +1,4 @@
-/* What the parsers of lists share: the builder of entries, patterns, lines of text and of other programs. */
+/* The parts that the parsers of lists share: the builder of entries, patterns, lines of text and of other programs. */
 #ifndef GPUCONV_BATCH_LIST_LIST_H
 #define GPUCONV_BATCH_LIST_LIST_H
 

@@ -15,7 +15,7 @@
 
 typedef enum gc_pick { GC_PICK_RANDOM = 0, GC_PICK_ALL, GC_PICK_CYCLE } gc_pick;
 
-/* What completes the rows of a list. All zero: nothing. */
+/* The values that complete the rows of a list. All zero: none. */
 typedef struct gc_manifest_options {
     const gc_entry_texts *defaults; /* texts of columns that a row leaves empty; NULL: none */
     const char *const *responses;   /* patterns or lists, for rows without a response; NULL-terminated, or NULL */

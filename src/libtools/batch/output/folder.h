@@ -16,7 +16,7 @@
 #include "libtools/batch/entry/entry.h"
 
 #define GC_OWN_RESULTS "results.jsonl" /* results.h */
-#define GC_OWN_MANIFEST "manifest.csv" /* what was picked */
+#define GC_OWN_MANIFEST "manifest.csv" /* the picked rows */
 #define GC_OWN_LOCK ".gpuconv-lock"    /* below */
 #define GC_OWN_TEMPORARIES ".gpuconv-" /* with more behind it: new files (core/files.h), in any folder */
 #define GC_OWN_TEXT "text"             /* Kaldi's: transcripts, speaker of each utterance, */
@@ -26,7 +26,7 @@
 
 enum { GC_OWN_PATH = 8192, GC_OWN_SHARD = 32 };
 
-/* What one batch writes. */
+/* The files that a batch writes besides its outputs. */
 typedef struct gc_own_files {
     const char *folder;
     bool manifest;      /* GC_OWN_MANIFEST */

@@ -32,7 +32,7 @@ typedef struct gc_outcome {
     double seconds, audio;           /* time taken; duration of the input */
     int64_t clipped, not_finite;     /* samples: of the output; of the input, replaced by 0, and of the output */
     char reason[512];                /* why it failed; "" */
-    char note[400];                  /* what of the input is not there or not read, and how the encoding differs; "" */
+    char note[400];                  /* parts of the input that are missing or not read, and the changed encoding; "" */
     gc_state input, response, noise; /* before they were read */
     int64_t output_size;             /* bytes */
     int rate, channels;              /* of the output */

@@ -373,7 +373,7 @@ static gpuconv_status choose_devices(batch_state *s, gpuconv_error *error) {
     return GPUCONV_OK;
 }
 
-/* Where an entry was computed before. */
+/* The place where an entry was computed before. */
 typedef enum place { PLACE_CORES = 0, PLACE_ANY, PLACE_GPUS } place;
 
 static place place_before(const batch_state *s, const gc_history *history, int64_t entry) {
@@ -649,7 +649,7 @@ static gpuconv_status batch_prepare(batch_state *s, gpuconv_error *error) {
  * contend inside the kernel. */
 enum { COPY_PERMITS = 24 };
 
-/* Where the next entry of a thread is computed. */
+/* The place where the next entry of a thread is computed. */
 typedef enum source { SOURCE_NONE = 0, SOURCE_UNKNOWN, SOURCE_CORES, SOURCE_GPUS } source;
 
 typedef struct batch_thread {

@@ -10,7 +10,7 @@
 
 enum { GC_RANKS_ENTRIES = 64 }; /* in one answer, at most */
 
-/* What a rank has done since its last report. */
+/* The work of a rank since its last report. */
 typedef struct gc_ranks_report {
     int64_t done, failed, clipped; /* entries; clipped: samples */
     double audio;                  /* seconds of input */

@@ -33,7 +33,7 @@ typedef enum gc_response_kind {
     GC_RESPONSE_EARS   /* an open set, at the rate of the input, for rooms */
 } gc_response_kind;
 
-/* Which response an entry needs, and how it is prepared. */
+/* The response of an entry and its preparation. */
 typedef struct gc_response_request {
     const char *path;
     const gc_recipe *recipe;

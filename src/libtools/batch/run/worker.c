@@ -27,7 +27,7 @@
 
 /* ---- The engine of a task that no slot takes ---- */
 
-/* What it convolves: inputs of `frames` frames, -1: unknown, with interleaved samples of the formats `in` and `out`. */
+/* The job of an engine: inputs of `frames` frames (-1: unknown), interleaved samples of the formats `in` and `out`. */
 typedef struct engine_wish {
     const gpuconv_ir *ir;
     int64_t frames;
