@@ -14,6 +14,7 @@ enum { RATE = 48000, LATENCY = 700, MOST = 40 * RATE, NOTES = 20, SPACING = 39 }
 static struct room {
     bool decays;           /* a room, or a cable */
     double noise, gain;    /* RMS; of the cable */
+    double rise;           /* of the level, in a second */
     int64_t at[3], length; /* disturbances: frames of the recording */
     double loud;           /* their amplitude */
     int64_t gap;           /* frame of the recording from which on 480 frames are missing; 0: none */
@@ -71,9 +72,10 @@ static gpuconv_status run_stream(gc_sound_device *sound, gpuconv_error *error) {
                 skipped = 480;
             for (int k = 0; k < c->inputs; k++)
                 planes[k * block + i] = frame < 0 ? 0
-                                                  : (float)(k == 0            ? hear(frame)
-                                                            : frame < LATENCY ? 0
-                                                                              : (double)room.played[frame - LATENCY]);
+                                                  : (float)((1 + room.rise * (double)frame / RATE) *
+                                                            (k == 0            ? hear(frame)
+                                                             : frame < LATENCY ? 0
+                                                                               : (double)room.played[frame - LATENCY]));
         }
         for (int k = 0; k < c->inputs; k++)
             in[k] = planes + k * block;
@@ -166,6 +168,29 @@ static void small_disturbances_between_two_sweeps_are_told(void **state) {
     CHECK(noted == 0 && m.repeats == 1, "a single sweep is compared: %s", notes[0]);
 }
 
+/* Returns the latency of a measurement with sweeps of so many seconds. */
+static int64_t latency_of(double seconds, int loopback) {
+    gc_measurement m;
+    gc_measurement_config c = config_of(3);
+    gpuconv_error error = {0};
+    c.sweep.seconds = seconds;
+    c.sweep.silence = 0.2;
+    c.loopback = loopback;
+    CHECK(gc_measure(&c, files_path("short.wav"), &m, &error) == GPUCONV_OK, "%s", error.message);
+    return m.latency;
+}
+
+/* Sweeps may follow each other sooner than the longest latency, and a later one may be louder. */
+static void the_first_of_short_sweeps_counts(void **state) {
+    (void)state;
+    for (int loopback = 0; loopback <= 2; loopback += 2) {
+        const int64_t latency = latency_of(2, loopback);
+        room.rise = 0.01;
+        assert_int_equal(latency_of(0.5, loopback), latency);
+        room.rise = 0;
+    }
+}
+
 static void a_sweep_with_a_gap_is_left_out(void **state) {
     (void)state;
     gc_measurement m;
@@ -234,6 +259,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_disturbed_sweep_is_named_and_left_out, begin),
         cmocka_unit_test_setup(small_disturbances_between_two_sweeps_are_told, begin),
+        cmocka_unit_test_setup(the_first_of_short_sweeps_counts, begin),
         cmocka_unit_test_setup(a_sweep_with_a_gap_is_left_out, begin),
         cmocka_unit_test_setup(a_cable_has_no_decay_and_does_not_clip, begin),
         cmocka_unit_test_setup(a_response_that_ends_before_its_decay_is_told, begin),

@@ -198,12 +198,21 @@ static double noise_level(const stream *s, int input) {
     return s->noise > 0 ? 10 * log10(sum / (double)s->noise) : (double)NAN;
 }
 
-/* Finds the first sweep in every input. Its lag counts from where the sweep was played. */
+/* Finds the first sweep in every input. Its lag counts from where the sweep was played. If the sweeps follow each other
+ * sooner than the margin, the search finds any of them, and then looks before that one. */
 static gpuconv_status find_sweeps(const stream *s, gc_sweep_channel *found, gpuconv_error *error) {
+    const int64_t frames = gc_min(s->period + llrint(margin * s->sweep->rate), s->frames - s->noise);
     gpuconv_status status = GPUCONV_OK;
-    int64_t frames = gc_min(s->period + llrint(margin * s->sweep->rate), s->frames - s->noise);
     for (int i = 0; i < s->config->inputs && !status; i++) {
-        status = gc_sweep_find(input_of(s, i) + s->noise, frames, s->sweep, &found[i], error);
+        const float *x = input_of(s, i) + s->noise;
+        gc_sweep_channel before;
+        status = gc_sweep_find(x, frames, s->sweep, &found[i], error);
+        while (!status && found[i].held && found[i].lag >= s->period) {
+            status = gc_sweep_find(x, found[i].lag, s->sweep, &before, error);
+            if (status || !before.held)
+                break;
+            found[i] = before;
+        }
         found[i].noise = noise_level(s, i);
     }
     return status;
