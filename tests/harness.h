@@ -64,7 +64,7 @@ static inline gpuconv_plan *harness_plan(const gpuconv_ir *ir, gpuconv_algorithm
 /* Gives a plan transforms of `points` points. Returns false if the algorithm has none for the response. */
 bool harness_schedule(gpuconv_plan *plan, int64_t points);
 
-/* Gives a plan chunks of about so many frames, so that a short test has many of them. */
+/* Gives a plan short chunks, of about `frames` frames, so that a short test has many of them. */
 void harness_chunk(gpuconv_plan *plan, int64_t frames);
 
 /* Block lengths: `fixed` if it is positive, else random lengths from 0 to -fixed. */

@@ -23,7 +23,7 @@ typedef struct trial_place {
 
 extern trial_place trials; /* trials_on_cpu() or the program fills it */
 
-/* Makes a place with so many threads; gpuconv_arrays_free(trials.arrays) ends it. */
+/* Makes a place on the CPU with `threads` threads. gpuconv_arrays_free(trials.arrays) frees it. */
 void trials_on_cpu(int threads);
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ typedef struct counts {
     int problems, within_10, within_25;
 } counts;
 
-/* An alternative is timed if it is predicted to take less than so many times the choice's time. */
+/* An alternative is timed if its predicted time is less than the choice's time multiplied by this factor. */
 static const double far = 8;
 
 static void require(bool ok, const char *what, const char *why) {

@@ -168,7 +168,7 @@ static void small_disturbances_between_two_sweeps_are_told(void **state) {
     CHECK(noted == 0 && m.repeats == 1, "a single sweep is compared: %s", notes[0]);
 }
 
-/* Returns the latency of a measurement with sweeps of so many seconds. */
+/* Returns the latency, in frames, that a measurement finds. seconds: of a sweep. */
 static int64_t latency_of(double seconds, int loopback) {
     gc_measurement m;
     gc_measurement_config c = config_of(3);

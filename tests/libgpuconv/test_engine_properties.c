@@ -7,7 +7,8 @@
 #include <float.h>
 #include <math.h>
 
-/* points > 0: with transforms of so many points, or the next number that the algorithm has, and short chunks. */
+/* points > 0: the plan gets short chunks, and the shortest transforms of at least `points` points that the algorithm
+ * has. */
 static gpuconv_plan *plan_of(const gpuconv_ir *ir, gpuconv_algorithm algorithm, int64_t points) {
     gpuconv_plan *plan = harness_plan(ir, algorithm, 4000, 2);
     if (points > 0 && algorithm != GPUCONV_ALGORITHM_DIRECT) {

@@ -93,7 +93,7 @@ static double energy_at(const directions *d, double metres, bool to_come, double
     return sum;
 }
 
-/* Returns the metres after which the energy has fallen by so many nepers. Its logarithm is convex, so that Newton's
+/* Returns the metres after which the energy has fallen by `nepers`. Its logarithm is convex, so that Newton's
  * steps from 0 approach from one side. */
 static double fall(const directions *d, double nepers, bool to_come) {
     double at = 0, slope;

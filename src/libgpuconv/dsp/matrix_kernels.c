@@ -27,7 +27,7 @@ ALWAYS_INLINE complex_vec load_pair(const float *p) {
     return (complex_vec){load(p), load(p + LANES)};
 }
 
-/* The begin of a tile, at one pair of the slab. */
+/* The beginning of a tile, at one pair of the slab. */
 typedef struct tile_at {
     const float *h, *x;
     float *y;

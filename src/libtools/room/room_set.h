@@ -50,7 +50,7 @@ bool gc_is_room(const char *response);
 /* Returns the path of the file of a response: itself, or the SOFA set of a room, or NULL. */
 const char *gc_response_path(const char *response);
 
-/* Draws room `index` with so many sources, the first of which are those that are given: a set without ranges, whose
+/* Draws room `index` with `sources` sources, the first of which are those that are given: a set without ranges, whose
  * numbers have three decimals. It depends on the seed, the index and the set only.
  * @return ARGUMENT (no place at such a distance) */
 gpuconv_status gc_room_set_draw(const gc_room_set *set, int64_t index, int sources, gc_room_set *drawn,

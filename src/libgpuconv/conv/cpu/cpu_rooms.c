@@ -555,7 +555,7 @@ static void set_facing(const gpuconv_room_point *point, bool *directed, double f
     facing[2] = part * sin(elevation);
 }
 
-/* Returns the lanes of an accumulator for so many bands and channels. */
+/* Returns the lanes of an accumulator for the given numbers of bands and channels. */
 static int lanes_of(int count) {
     return count == 1 ? 1 : (int)gc_round_up(count, 8);
 }

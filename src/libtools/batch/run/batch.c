@@ -480,26 +480,19 @@ static gc_batch_share divide_batch(const batch_state *s, const gc_batch_rates *r
     return gc_batch_divide(rates, s->progress.total / ranks, gc_processor_count(), devices);
 }
 
-/* Cores may be so many times as slow as their costs before they are measured. */
-static const double slower = 4;
-
-/* Returns whether GPUs may shorten the batch. */
-static bool gpus_may_help(batch_state *s) {
-    gc_batch_rates rates;
-    if (!estimate_rates(s, false, &rates))
-        return false;
-    rates.cpu *= batch_has_ranks(s) ? 1 : slower;
-    return divide_batch(s, &rates, 1).devices > 0;
-}
-
-/* Returns whether a second GPU, which takes time to start, saves none: before the driver tells which there are. */
-static bool one_gpu_serves(batch_state *s) {
+/* Returns whether GPUs may shorten the batch, before the cores are measured and the driver tells which GPUs there are:
+ * cores may take several times their costs. *one_serves: a second GPU takes longer to start than it saves. */
+static bool gpus_may_help(batch_state *s, bool *one_serves) {
+    static const double slower = 4;
     const gc_worker w = make_worker(s, -1);
     gc_batch_rates rates;
+    *one_serves = false;
     if (!gc_batch_estimate(&w, &gc_batch_slow_gpu, &rates))
         return false;
-    rates.cpu *= slower;
-    return divide_batch(s, &rates, 2).devices == 1;
+    rates.cpu *= batch_has_ranks(s) ? 1 : slower;
+    *one_serves = divide_batch(s, &rates, 2).devices == 1;
+    rates.gpu = 0; /* the fastest GPU takes no time */
+    return divide_batch(s, &rates, 1).devices > 0;
 }
 
 /* Returns the division by the measured seconds of a core for an entry (0: not known). */
@@ -517,13 +510,15 @@ static gc_batch_share divide_measured(batch_state *s, double measured, bool on_g
 static gpuconv_status share_batch(batch_state *s, gpuconv_error *error) {
     gpuconv_error why = {0};
     int count;
+    bool one_serves;
+    const bool may_help = gpus_may_help(s, &one_serves);
     if (!batch_has_ranks(s)) {
-        s->shared = s->todo_gpus < s->todo_count || gpus_may_help(s);
-        if (s->shared && s->batch->one_gpu && !s->batch->device && one_gpu_serves(s))
+        s->shared = s->todo_gpus < s->todo_count || may_help;
+        if (s->shared && s->batch->one_gpu && !s->batch->device && one_serves)
             s->batch->one_gpu(s->batch->context);
         return GPUCONV_OK;
     }
-    if (!gpus_may_help(s))
+    if (!may_help)
         return GPUCONV_OK;
     const gpuconv_status status = select_devices(s, &count, &why, error);
     const gc_batch_share share = count > 0 ? divide_measured(s, 0, true, count) : (gc_batch_share){0};
