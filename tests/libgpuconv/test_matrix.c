@@ -154,6 +154,7 @@ static void matrices_match_by_every_algorithm(void **state) {
                   {"2 x 2", 2, 2, 3000, 9000, every},
                   {"300 x 300", 300, 300, 50, 500 / HARNESS_FEWER, every},
                   {"sparse", 40, 33, 2000, 9000, one_in_seven},
+                  {"sparser", 40, 33, 700, 4000, one_in_twenty},
                   {"random", 48, 60, 300, 900, at_random},
                   {"blocks of four", 16, 16, 900, 5000, blocks_of_four},
                   {"blocks of twelve", 36, 36, 600, 9000, blocks_of_twelve},
